@@ -1,0 +1,36 @@
+/* The vocabulary of shape and type rules that *.ops blocks name: `shape: reduce(self, dim, keepdim)` calls
+ * tmi_shape_reduce(out, self, dim...). Each takes the metas first, then the named arguments in C form: a tensor is tm_tensor*, an int[]
+ * is (const tm_int *, int64_t n), int[]? likewise with NULL for absent, a bool is bool, a Scalar is tm_scalar (Scalar?: const tm_scalar*,
+ * NULL for absent), a dtype is tm_dtype (TM_DTYPE_DEFAULT for absent), a Tensor[] is (tm_tensor *const *, int64_t n).
+ * A rule of one operator's own is declared by `shape: own`, and has the signature tmi_shape_<op>_<overload>(out, all args...). */
+#ifndef TMI_SHAPES_H
+#define TMI_SHAPES_H
+
+#include "op.h"
+
+/* Sizes (and memory order, when dense) of t. */
+tm_status tmi_shape_same(tmi_meta *m, const tm_tensor *t);
+/* Broadcast of the given tensors; output strides follow the inputs' common memory order as in PyTorch. NULL entries are skipped. */
+tm_status tmi_shape_broadcast(tmi_meta *m, int n, const tm_tensor *const *t);
+/* dims NULL or empty: all of them. */
+tm_status tmi_shape_reduce(tmi_meta *m, const tm_tensor *t, const tm_int *dims, int64_t n_dims, bool keepdim);
+tm_status tmi_shape_reduce_one(tmi_meta *m, const tm_tensor *t, tm_int dim, bool keepdim);
+/* Plain sizes, contiguous. */
+tm_status tmi_shape_sizes(tmi_meta *m, const tm_int *sizes, int64_t n);
+void tmi_meta_set(tmi_meta *m, int ndim, const tm_int *sizes);                    /* contiguous */
+void tmi_meta_view(tmi_meta *m, tm_tensor *base, int ndim, const tm_int *sizes, const tm_int *strides, tm_int offset);
+void tmi_meta_self(tmi_meta *m, tm_tensor *base);
+/* Options of a factory: NULL/default values leave the presets or the default dtype. */
+void tmi_meta_options(tmi_meta *m, tm_dtype dtype, tm_device device);
+
+/* Element type used to compute a pointwise operator: promotion over operands; `to_float`: integers become the default float. */
+struct tmi_operand;
+tm_status tmi_common_dtype(int n, const struct tmi_operand *operands, bool to_float, tm_dtype *out);
+
+/* One input of a pointwise operator: a tensor, or a number when t is NULL. */
+typedef struct tmi_operand {
+    const tm_tensor *t;
+    tm_scalar s;
+} tmi_operand;
+
+#endif
