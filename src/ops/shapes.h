@@ -23,14 +23,15 @@ void tmi_meta_self(tmi_meta *m, tm_tensor *base);
 /* Options of a factory: NULL/default values leave the presets or the default dtype. */
 void tmi_meta_options(tmi_meta *m, tm_dtype dtype, tm_device device);
 
-/* Element type used to compute a pointwise operator: promotion over operands; `to_float`: integers become the default float. */
-struct tmi_operand;
-tm_status tmi_common_dtype(int n, const struct tmi_operand *operands, bool to_float, tm_dtype *out);
-
 /* One input of a pointwise operator: a tensor, or a number when t is NULL. */
 typedef struct tmi_operand {
     const tm_tensor *t;
     tm_scalar s;
 } tmi_operand;
+/* The type in which a pointwise operator computes. mode 0: promotion over the operands; 1: the same, integers become the default float;
+ * 2: the first tensor's. */
+tm_status tmi_pointwise_dtype(int n, const tmi_operand *operands, int mode, tm_dtype *out);
+/* Broadcast sizes, common device and memory order of the operands into m[0]; the computing type into *common. */
+tm_status tmi_shape_pointwise(tmi_meta *m, int n, const tmi_operand *operands, int mode, tm_dtype *common);
 
 #endif
