@@ -73,7 +73,7 @@ static inline void *tmi_data(const tm_tensor *t)
     return (char *)t->storage->data + t->offset * (int64_t)tmi_dtypes[t->dtype].size;
 }
 static inline bool tmi_contiguous(const tm_tensor *t) { return t->flags & TMI_CONTIGUOUS; }
-static inline bool tmi_meta(const tm_tensor *t) { return t->device.type == TM_META; }
+static inline bool tmi_is_meta(const tm_tensor *t) { return t->device.type == TM_META; }
 static inline void tmi_bump_version(tm_tensor *t) { atomic_fetch_add_explicit(t->version, 1, memory_order_relaxed); }
 
 /* ---- making. All return a reference that belongs to the C caller, outside every scope (the dispatcher hands results to scopes). */
