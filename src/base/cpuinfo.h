@@ -19,4 +19,7 @@ typedef struct tmi_cpuinfo {
 const tmi_cpuinfo *tmi_cpu(void);
 const char *tmi_isa_name(tmi_isa isa);
 
+/* Sets the calling thread's floating-point unit to flush denormals (both inputs and results) or not; false where it cannot. */
+bool tmi_apply_flush_denormal(bool on);
+
 #endif

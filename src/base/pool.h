@@ -1,6 +1,7 @@
 /* The thread pool. Work is cut by problem size only, so results never depend on the number of threads.
  * Workers spin for about 100 us, then sleep on a futex; the caller takes part; nested runs are inline; a forked child starts
- * its own workers at first use; the size follows the affinity mask and the cgroup quota. */
+ * its own workers at first use; the size follows the affinity mask and the cgroup quota, unless TAIMATSU_NUM_THREADS or
+ * OMP_NUM_THREADS says otherwise. The caller's modes and its flushing of denormals hold in the workers too. */
 #ifndef TMI_POOL_H
 #define TMI_POOL_H
 

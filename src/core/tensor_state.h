@@ -16,7 +16,14 @@ enum { TMI_MAX_DIMS = 64, TMI_INLINE_DIMS = 8 };
 typedef _Atomic uint64_t tmi_refcount;
 #define TMI_HAS_PYOBJECT (UINT64_C(1) << 63)
 
-enum { TMI_STORAGE_MAPPED = 1, TMI_STORAGE_READONLY = 2, TMI_STORAGE_SHARED = 4, TMI_STORAGE_FIXED = 8 /* cannot be resized */ };
+enum {
+    TMI_STORAGE_MAPPED = 1,
+    TMI_STORAGE_READONLY = 2,
+    TMI_STORAGE_SHARED = 4,
+    TMI_STORAGE_FIXED = 8,        /* cannot be resized */
+    TMI_STORAGE_FOREIGN = 16,     /* data came from outside (tmi_storage_wrap): `deleter`, if any, gives it back */
+    TMI_STORAGE_INLINE = 32,      /* the struct has room for small data behind it */
+};
 
 typedef struct tm_storage {
     tmi_refcount refs;
@@ -24,7 +31,8 @@ typedef struct tm_storage {
     size_t nbytes, capacity;
     tm_device device;
     uint32_t flags;
-    void (*deleter)(void *ctx);   /* NULL: data came from tmi_data_alloc(capacity) */
+    uint32_t inline_bytes;        /* room behind the struct */
+    void (*deleter)(void *ctx);
     void *deleter_ctx;
     void *pyobj;
     _Atomic uint64_t version;     /* the version counter of tensors that view this storage, unless they carry their own */
@@ -43,6 +51,7 @@ enum {
     TMI_OWN_VERSION = 1 << 9,     /* `version` is its own allocation, not the storage's */
     TMI_CONTIGUOUS = 1 << 10,     /* kept up to date by tmi_tensor_restride */
     TMI_IS_PARAMETER = 1 << 11,
+    TMI_IN_SCOPE = 1 << 12,       /* some scope owns a reference: retain and release look for it there */
 };
 /* Any of these sends a call through the layers above the kernel. */
 #define TMI_SLOW_FLAGS (TMI_REQUIRES_GRAD | TMI_HAS_TANGENT | TMI_CONJ | TMI_NEG | TMI_INFERENCE | TMI_INTERCEPTED)
@@ -83,7 +92,8 @@ tm_tensor *tmi_alias(tm_tensor *t);                        /* same view, shares 
 tm_tensor *tmi_tensor_on(tm_storage *storage, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, tm_dtype dtype);
 tm_tensor *tmi_scalar_tensor(tm_scalar s, tm_dtype dtype, bool wrapped);
 tm_status tmi_tensor_restride(tm_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset); /* t's own view changes (as_strided_, resize_) */
-tm_status tmi_tensor_set_storage(tm_tensor *t, tm_storage *storage);
+tm_status tmi_tensor_set_storage(tm_tensor *t, tm_storage *storage);   /* takes a reference of its own; t's version counter becomes the storage's */
+tm_status tmi_tensor_own_version(tm_tensor *t);            /* t counts its changes alone from now on (x.data); views made of t later share that counter */
 
 tm_storage *tmi_storage_new(size_t nbytes, tm_device device);
 tm_storage *tmi_storage_wrap(void *data, size_t nbytes, tm_device device, void (*deleter)(void *), void *ctx);
@@ -91,7 +101,29 @@ tm_storage *tmi_storage_retain(tm_storage *s);
 void tmi_storage_release(tm_storage *s);
 tm_status tmi_storage_resize(tm_storage *s, size_t nbytes);
 
-static inline void tmi_retain(tm_tensor *t) { atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed); }
+/* References inside the library. tmi_release gives one back and looks at no scope: use it for references that the library holds (fields,
+ * saved values, results of tmi_call). tm_release is for users: it takes a tensor that the innermost scope owns out of that scope. */
+void tmi_wrapper_count(tm_tensor *t, int step);            /* the count of a wrapped tensor went 1 -> 2 (+1) or 2 -> 1 (-1) */
+void tmi_tensor_free(tm_tensor *t);                        /* the last reference is gone */
+static inline void tmi_retain(tm_tensor *t)
+{
+    uint64_t before = atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    if (TMI_UNLIKELY(before == (TMI_HAS_PYOBJECT | 1))) tmi_wrapper_count(t, 1);
+}
+static inline void tmi_release(tm_tensor *t)
+{
+    if (!t) return;
+    /* the only owner needs no locked instruction: nobody else can take a reference */
+    if (atomic_load_explicit(&t->refs, memory_order_acquire) == 1) {
+        tmi_tensor_free(t);
+        return;
+    }
+    uint64_t before = atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel);
+    if (TMI_UNLIKELY(before == (TMI_HAS_PYOBJECT | 2))) tmi_wrapper_count(t, -1);
+    else if ((before & ~TMI_HAS_PYOBJECT) == 1) tmi_tensor_free(t);
+}
+/* Only the count, no hook: for the wrapper itself, and for who knows what the wrapper holds. */
+static inline uint64_t tmi_ref_count(const tm_tensor *t) { return atomic_load_explicit(&t->refs, memory_order_acquire) & ~TMI_HAS_PYOBJECT; }
 
 /* ---- checks and arithmetic on shapes; all record an error on failure */
 tm_status tmi_check_sizes(int ndim, const int64_t *sizes, tm_dtype dtype, int64_t *numel); /* negative, > 2^63 bytes */
@@ -100,11 +132,24 @@ void tmi_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
 tm_status tmi_broadcast_sizes(int na, const int64_t *a, int nb, const int64_t *b, int *n, int64_t *out);
 bool tmi_is_contiguous_as(const tm_tensor *t, tm_memory_format f);
 bool tmi_is_non_overlapping_and_dense(const tm_tensor *t);
-bool tmi_overlaps_itself(const tm_tensor *t);              /* two indices may share memory (expand) */
+bool tmi_overlaps_itself(const tm_tensor *t);              /* two indices share memory by a stride of 0 (expand) */
 void tmi_format_sizes(char *buf, size_t n, int ndim, const int64_t *sizes); /* "[2, 3]" */
 
 /* ---- scopes: see tensor.h */
-tm_tensor *tmi_own(tm_tensor *result);                     /* hands a fresh result to the innermost scope, if one is open; returns it; NULL stays NULL */
+tm_tensor *tmi_own_slow(tm_tensor *result);
+static inline tm_tensor *tmi_own(tm_tensor *result)        /* hands a fresh result to the innermost scope, if one is open; returns it; NULL stays NULL */
+{
+    return TMI_LIKELY(!tmi_tls.scope) ? result : tmi_own_slow(result);
+}
+
+/* Every call out to someone else's code (hook, custom function, deleter) stands between these two: the error record is put aside and
+ * no scope is open, so results made there belong to that code. Scopes it leaves open are closed; an error it leaves pending wins. */
+typedef struct tmi_barrier {
+    tm_scope *scope;
+    tm_error error;
+} tmi_barrier;
+void tmi_barrier_enter(tmi_barrier *b);
+void tmi_barrier_leave(tmi_barrier *b);
 
 /* ---- hooks that higher layers install at start */
 typedef struct tmi_core_hooks {
