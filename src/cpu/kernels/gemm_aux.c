@@ -37,8 +37,8 @@ static inline tmk_vf load_f16(const tmi_f16 *p)
 }
 
 #define SAME(x) (x)
-#define COPY4(v, p) memcpy(&(v), (p), sizeof(v))
-#define CONVERT4(v, p) ((v)[0] = CONVERT((p)[0]), (v)[1] = CONVERT((p)[1]), (v)[2] = CONVERT((p)[2]), (v)[3] = CONVERT((p)[3]))
+#define COPY4(p) (*(const near4 *)(p))
+#define CONVERT4(p) ((v4){CONVERT((p)[0]), CONVERT((p)[1]), CONVERT((p)[2]), CONVERT((p)[3])})
 
 #define S float
 #define D float

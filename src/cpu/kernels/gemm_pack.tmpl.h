@@ -1,4 +1,4 @@
-/* Packing from element type S into D. Included with S, D, CONVERT(x), LOAD4(p) (four neighbours as a v4 of D) and NAME defined. */
+/* Packing from element type S into D. Included with S, D, CONVERT(x), LOAD4(p) (four neighbours as a v4) and NAME defined. */
 
 static void NAME(plain)(D *dst, int64_t width, int64_t pad, int64_t kc, const S *src, int64_t sw, int64_t sk)
 {
@@ -25,8 +25,8 @@ static void NAME(rows)(D *restrict dst, int64_t width, int64_t pad, int64_t kc, 
 static void NAME(turn4)(D *restrict dst, int64_t pad, const S *restrict src, int64_t sw)
 {
     typedef D v4 __attribute__((vector_size(4 * sizeof(D))));
-    v4 r[4] = {{0}};
-    for (int i = 0; i < 4; i++) LOAD4(r[i], src + i * sw);
+    typedef D near4 __attribute__((vector_size(4 * sizeof(D)), aligned(4), may_alias, unused));
+    v4 r[4] = {LOAD4(src), LOAD4(src + sw), LOAD4(src + 2 * sw), LOAD4(src + 3 * sw)};
     v4 a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
     v4 c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7), d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
     v4 out[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
