@@ -475,7 +475,7 @@ def call_function(op, kind, proto):
 
 
 def emit_cpu(ops):
-    lines = [HEAD, '#include "cpu/pointwise.h"\n#include "op_bodies.h"\n#include "ops/boxing.h"\n#include "ops/shapes.h"\n']
+    lines = [HEAD, '#include "cpu/cpu.h"\n#include "cpu/pointwise.h"\n#include "op_bodies.h"\n#include "ops/boxing.h"\n#include "ops/shapes.h"\n']
     rows = []
     for op in ops:
         if "pointwise" in op.lines:

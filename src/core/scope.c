@@ -14,6 +14,7 @@ enum { FIRST_ENTRIES = 12 };
 struct tm_scope {
     tm_scope *outer;
     int64_t len, cap;
+    tm_tensor_list *lists;
     entry *entries;   /* = first, or a heap block */
     entry first[FIRST_ENTRIES];
 };
@@ -23,6 +24,7 @@ tm_scope *tm_scope_open(void)
     tm_scope *s = tmi_alloc(sizeof *s);
     if (!s) return NULL;
     s->outer = tmi_tls.scope;
+    s->lists = NULL;
     s->len = 0;
     s->cap = FIRST_ENTRIES;
     s->entries = s->first;
@@ -62,6 +64,11 @@ static void take_out(tm_scope *s, entry *e)
 static void close_one(tm_scope *s)
 {
     tmi_tls.scope = s->outer;
+    for (tm_tensor_list *l = s->lists, *next; l; l = next) {
+        next = l->next_in_scope;
+        l->next_in_scope = NULL;
+        tm_tensor_list_release(l);
+    }
     while (s->len > 0) tmi_release(s->entries[--s->len].t);
     if (s->entries != s->first) tmi_free(s->entries, (size_t)s->cap * sizeof(entry));
     tmi_free(s, sizeof *s);
@@ -150,4 +157,12 @@ void tmi_barrier_leave(tmi_barrier *b)
     while (tmi_tls.scope) close_one(tmi_tls.scope);
     tmi_tls.scope = b->scope;
     tmi_error_restore(&b->error);
+}
+
+tm_tensor_list *tmi_own_list(tm_tensor_list *l)
+{
+    tm_scope *s = tmi_tls.scope;
+    if (!l || !s) return l;
+    l->next_in_scope = s->lists;
+    return s->lists = l;
 }

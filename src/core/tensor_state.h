@@ -151,6 +151,17 @@ typedef struct tmi_barrier {
 void tmi_barrier_enter(tmi_barrier *b);
 void tmi_barrier_leave(tmi_barrier *b);
 
+/* ---- lists of tensors: what split and the like give back */
+struct tm_tensor_list {
+    tmi_refcount refs;
+    int64_t len;
+    tm_tensor_list *next_in_scope;
+    tm_tensor *t[];   /* owned references */
+};
+tm_tensor_list *tmi_list_new(int64_t len);                 /* entries NULL; belongs to the caller */
+tm_tensor_list *tmi_list_retain(tm_tensor_list *l);
+tm_tensor_list *tmi_own_list(tm_tensor_list *l);           /* as tmi_own */
+
 /* ---- hooks that higher layers install at start */
 typedef struct tmi_core_hooks {
     void (*free_grad_meta)(tm_tensor *t);                  /* autograd: last reference is going */

@@ -1,7 +1,6 @@
 /* A call's way from boxed arguments to a kernel or a body. See op.h for the picture and docs/tour.md for the words. */
 #include "op_ids.h"
 #include "boxing.h"
-#include "dispatch.h"
 #include "resize.h"
 
 const tmi_device_ops *tmi_devices[TM_DEVICE_TYPE_COUNT];

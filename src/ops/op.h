@@ -82,12 +82,6 @@ typedef struct tmi_out {
     tm_scalar scalar;
 } tmi_out;
 
-struct tm_tensor_list {
-    tmi_refcount refs;
-    int64_t len;
-    tm_tensor *t[];   /* owned references */
-};
-tm_tensor_list *tmi_list_new(int64_t len);   /* entries NULL */
 
 /* What a shape rule says of one output. */
 typedef enum tmi_meta_kind {

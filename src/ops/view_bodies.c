@@ -1,6 +1,5 @@
 /* Composites around views: reshape, flatten, split and the gradients of views. */
 #include "base/alloc.h"
-#include "dispatch.h"
 #include "op_bodies.h"
 #include "view_sizes.h"
 
