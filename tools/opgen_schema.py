@@ -210,7 +210,7 @@ def parse_head(line, where):
     found = re.fullmatch(r"op\s+(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.+)", line)
     if not found:
         raise BlockError(f"{where}: expected 'op name.overload(args) -> result'")
-    args = parse_args(found[3], where)
+    args = parse_args(re.sub(r"\(a\s*->\s*\*\)", "", found[3]), where)
     outs, result = parse_result(found[4].strip(), where)
     return Op(found[1], found[2] or "", args, outs, result, where)
 

@@ -363,7 +363,7 @@ static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out,
 
 tm_status tmi_body_failed(void)
 {
-    return tmi_tls.error_pending ? tmi_tls.error_pending : tmi_fail(TM_INTERNAL, "a composite returned nothing and recorded no error");
+    return tmi_tls.error_pending ? (tm_status)tmi_tls.error_pending : tmi_fail(TM_INTERNAL, "a composite returned nothing and recorded no error");
 }
 
 /* ---------------------------------------------------------------- the whole way */

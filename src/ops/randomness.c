@@ -107,7 +107,7 @@ tm_tensor *tmi_normal_sized(double mean, double std, const tm_int *size, int64_t
 
 tm_tensor *tmi_bernoulli(tm_tensor *self, tm_generator *g)
 {
-    return tm_bernoulli_tensor_inplace_full(tm_empty_like_full(self, TM_DTYPE_DEFAULT, -1, TM_NO_DEVICE, NULL, TM_CONTIGUOUS), self, g);
+    return tm_bernoulli_inplace_full(tm_empty_like_full(self, TM_DTYPE_DEFAULT, -1, TM_NO_DEVICE, NULL, TM_CONTIGUOUS), self, g);
 }
 
 tm_tensor *tmi_bernoulli_p(tm_tensor *self, double p, tm_generator *g)
