@@ -13,6 +13,7 @@
  *   v_sel_S(mask, a, b) = mask ? a : b                  v_any_S(mask), v_all_S(mask) -> bool
  *   v_abs_S  v_neg_S  v_copysign_S(magnitude, sign)     v_max_S(a, b) = a > b ? a : b,  v_min_S = a < b ? a : b
  *   v_bits_S(v) -> vi32/vi64    v_of_bits_S(i) -> vf    the same bits seen otherwise
+ *   v_load_mask_S(bytes) -> mask, v_store_mask_S(bytes, mask)   one bool byte per lane
  *   v_sum_S(v), v_hmax_S(v), v_hmin_S(v)                over the lanes, by halves (the order depends on the lane count)
  * and v_i32_of_f32 (towards zero), v_f32_of_i32, v_lo_f64 / v_hi_f64 (lower and upper half of a vf32), v_join_f32(lo, hi) (rounds).
  * In the scalar vocabulary v_hi_f64 repeats v_lo_f64 and v_join_f32 takes `lo`.

@@ -72,6 +72,37 @@ TMK_INLINE void v_stream_f32(float *p, vf32 v) { _mm256_stream_ps(p, v); }
 TMK_INLINE void v_stream_f64(double *p, vf64 v) { _mm256_stream_pd(p, v); }
 TMK_INLINE void v_stream_end(void) { _mm_sfence(); }
 
+/* bool bytes to masks and back */
+TMK_INLINE vi32 v_load_mask_f32(const uint8_t *p)
+{
+    return (vi32)_mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), _mm256_setzero_si256());
+}
+TMK_INLINE vi64 v_load_mask_f64(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return (vi64)_mm256_cmpgt_epi64(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four)), _mm256_setzero_si256());
+}
+TMK_INLINE void v_store_mask_f32(uint8_t *p, vi32 m)
+{
+    __m128i w = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_and_si128(_mm_packs_epi16(w, w), _mm_set1_epi8(1)));
+}
+TMK_INLINE void v_store_mask_f64(uint8_t *p, vi64 m)
+{
+    __m128i w = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
+    w = _mm_packs_epi16(_mm_packs_epi32(w, w), w);
+    int32_t four = _mm_cvtsi128_si32(_mm_and_si128(w, _mm_set1_epi8(1)));
+    memcpy(p, &four, 4);
+}
+
+/* The instructions' own rule: the second operand where either is NaN or both are equal. */
+#define TMK_HAVE_MINMAX
+TMK_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return _mm256_max_ps(a, b); }
+TMK_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return _mm256_max_pd(a, b); }
+TMK_INLINE vf32 v_min_f32(vf32 a, vf32 b) { return _mm256_min_ps(a, b); }
+TMK_INLINE vf64 v_min_f64(vf64 a, vf64 b) { return _mm256_min_pd(a, b); }
+
 #include "vec_tail.h"
 
 #endif

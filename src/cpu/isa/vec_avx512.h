@@ -44,6 +44,33 @@ TMK_INLINE void v_stream_f32(float *p, vf32 v) { _mm512_stream_ps(p, v); }
 TMK_INLINE void v_stream_f64(double *p, vf64 v) { _mm512_stream_pd(p, v); }
 TMK_INLINE void v_stream_end(void) { _mm_sfence(); }
 
+/* bool bytes to masks and back */
+TMK_INLINE vi32 v_load_mask_f32(const uint8_t *p)
+{
+    __m128i b = _mm_loadu_si128((const __m128i *)p);
+    return (vi32)_mm512_movm_epi32(_mm_test_epi8_mask(b, b));
+}
+TMK_INLINE vi64 v_load_mask_f64(const uint8_t *p)
+{
+    __m128i b = _mm_loadl_epi64((const __m128i *)p);
+    return (vi64)_mm512_movm_epi64((__mmask8)_mm_test_epi8_mask(b, b));
+}
+TMK_INLINE void v_store_mask_f32(uint8_t *p, vi32 m)
+{
+    _mm_storeu_si128((__m128i *)p, _mm_maskz_set1_epi8(_mm512_movepi32_mask((__m512i)m), 1));
+}
+TMK_INLINE void v_store_mask_f64(uint8_t *p, vi64 m)
+{
+    _mm_storel_epi64((__m128i *)p, _mm_maskz_set1_epi8(_mm512_movepi64_mask((__m512i)m), 1));
+}
+
+/* The instructions' own rule: the second operand where either is NaN or both are equal. */
+#define TMK_HAVE_MINMAX
+TMK_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return _mm512_max_ps(a, b); }
+TMK_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return _mm512_max_pd(a, b); }
+TMK_INLINE vf32 v_min_f32(vf32 a, vf32 b) { return _mm512_min_ps(a, b); }
+TMK_INLINE vf64 v_min_f64(vf64 a, vf64 b) { return _mm512_min_pd(a, b); }
+
 #include "vec_tail.h"
 
 #endif

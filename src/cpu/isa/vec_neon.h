@@ -56,6 +56,18 @@ TMK_INLINE void v_stream_f32(float *p, vf32 v) { v_store_f32(p, v); }
 TMK_INLINE void v_stream_f64(double *p, vf64 v) { v_store_f64(p, v); }
 TMK_INLINE void v_stream_end(void) {}
 
+/* bool bytes to masks and back */
+TMK_INLINE vi32 v_load_mask_f32(const uint8_t *p) { return (vi32){-(p[0] != 0), -(p[1] != 0), -(p[2] != 0), -(p[3] != 0)}; }
+TMK_INLINE vi64 v_load_mask_f64(const uint8_t *p) { return (vi64){-(p[0] != 0), -(p[1] != 0)}; }
+TMK_INLINE void v_store_mask_f32(uint8_t *p, vi32 m)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(m[i] & 1);
+}
+TMK_INLINE void v_store_mask_f64(uint8_t *p, vi64 m)
+{
+    for (int i = 0; i < 2; i++) p[i] = (uint8_t)(m[i] & 1);
+}
+
 #include "vec_tail.h"
 
 #endif

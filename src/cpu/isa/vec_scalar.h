@@ -83,6 +83,11 @@ TMK_INLINE double v_lane_f64(vf64 v, int i) { (void)i; return v; }
 TMK_INLINE float v_sum_f32(vf32 v) { return v; }
 TMK_INLINE double v_sum_f64(vf64 v) { return v; }
 
+TMK_INLINE vi32 v_load_mask_f32(const uint8_t *p) { return -(*p != 0); }
+TMK_INLINE vi64 v_load_mask_f64(const uint8_t *p) { return -(*p != 0); }
+TMK_INLINE void v_store_mask_f32(uint8_t *p, vi32 m) { *p = (uint8_t)(m & 1); }
+TMK_INLINE void v_store_mask_f64(uint8_t *p, vi64 m) { *p = (uint8_t)(m & 1); }
+
 #include "vec_tail.h"
 
 #endif

@@ -16,10 +16,12 @@ TMK_INLINE vf64 v_copysign_f64(vf64 a, vf64 s)
 {
     return v_of_bits_f64((v_bits_f64(a) & INT64_MAX) | (v_bits_f64(s) & INT64_MIN));
 }
+#ifndef TMK_HAVE_MINMAX
 TMK_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return v_sel_f32(v_gt_f32(a, b), a, b); }
 TMK_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return v_sel_f64(v_gt_f64(a, b), a, b); }
 TMK_INLINE vf32 v_min_f32(vf32 a, vf32 b) { return v_sel_f32(v_lt_f32(a, b), a, b); }
 TMK_INLINE vf64 v_min_f64(vf64 a, vf64 b) { return v_sel_f64(v_lt_f64(a, b), a, b); }
+#endif
 TMK_INLINE float v_hmax_f32(vf32 v)
 {
     float m = v_lane_f32(v, 0);
