@@ -132,6 +132,18 @@ tm_tensor *tmi_resize_op(tm_tensor *self, const tm_int *size, int64_t n, int for
 
 tm_tensor *tmi_resize_as(tm_tensor *self, tm_tensor *other, int format) { return tmi_resize_op(self, other->sizes, other->ndim, format < 0 ? TM_CONTIGUOUS : format); }
 
+static tm_tensor *set_to(tm_tensor *self, const tm_tensor *source)
+{
+    TMI_REQUIRE_PTR(self->dtype == source->dtype, TM_INVALID, "Could not set tensor of type %s to a tensor of type %s", tmi_dtypes[self->dtype].type_name,
+                    tmi_dtypes[source->dtype].type_name);
+    if (self == source) return self;
+    TMI_TRY_PTR(tmi_tensor_set_storage(self, source->storage));
+    return tmi_tensor_restride(self, source->ndim, source->sizes, source->strides, source->offset) == TM_OK ? self : NULL;
+}
+
+tm_tensor *tmi_set_tensor(tm_tensor *self, tm_tensor *source) { return set_to(self, source); }
+tm_tensor *tmi_set_empty(tm_tensor *self) { return set_to(self, tm_empty_memory_format_full((tm_int[]){0}, 1, self->dtype, -1, self->device, NULL, -1)); }
+
 /* ---------------------------------------------------------------- questions */
 
 static bool same_sizes(const tm_tensor *a, const tm_tensor *b)

@@ -368,8 +368,18 @@ tm_status tmi_body_failed(void)
 
 /* ---------------------------------------------------------------- the whole way */
 
+static bool intercepted(const tmi_op *op, const tmi_value *args)
+{
+    if (TMI_LIKELY(!tmi_layers.intercept)) return false;
+    return (tmi_tls.modes & (TMI_MODE_INTERCEPT | TMI_MODE_CAPTURE)) || (tensor_flags(op, args) & TMI_INTERCEPTED);
+}
+
+/* A composite with neither formula nor kernel opens above interception: its parts are what is seen. */
+static bool opens(const tmi_op *op) { return (op->flags & TMI_OP_TRANSPARENT) && op->body; }
+
 tm_status tmi_run(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form)
 {
+    if (TMI_UNLIKELY(intercepted(op, args)) && !opens(op)) return tmi_layers.intercept(op, args, out, form);
     const tm_tensor *lead;
     tm_status status = leading_tensor(op, args, &lead);
     if (TMI_LIKELY(status == TM_OK)) {
@@ -405,8 +415,9 @@ tm_status tmi_call(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_fo
     if (TMI_UNLIKELY(tmi_tls.error_pending)) return tmi_tls.error_pending;
     out->list = NULL;
     if (form == TMI_FORM_OUT) out->n = op->n_outs;
-    if (TMI_LIKELY(plain(op, args, out, form)) || !tmi_layers.autograd) return tmi_run(op, args, out, form);
-    tm_status status = tmi_layers.autograd(op, args, out, form);
+    if (TMI_LIKELY(plain(op, args, out, form))) return tmi_run(op, args, out, form);
+    tmi_layer_fn *layer = (tmi_tls.modes & TMI_MODE_TRANSFORM) && tmi_layers.transform && !opens(op) ? tmi_layers.transform : tmi_layers.autograd;
+    tm_status status = layer ? layer(op, args, out, form) : tmi_run(op, args, out, form);
     if (TMI_UNLIKELY(status != TM_OK)) tmi_error_name_op(op->name);
     return status;
 }

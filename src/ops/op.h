@@ -189,9 +189,12 @@ typedef struct tmi_device_ops {
     tmi_kernel_fn *const *kernels;   /* by op id; NULL entry: no kernel, the body runs */
 } tmi_device_ops;
 extern const tmi_device_ops *tmi_devices[TM_DEVICE_TYPE_COUNT];
-typedef struct tmi_call_layers {     /* each may be NULL */
-    tm_status (*autograd)(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form);
-    tm_status (*intercept)(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form);
+typedef tm_status tmi_layer_fn(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form);
+typedef struct tmi_call_layers {     /* each may be NULL; in the order a call meets them */
+    tmi_layer_fn *transform;         /* vmap and the like: asked when TMI_MODE_TRANSFORM is on; rewrites the call and calls tmi_call again a level below */
+    tmi_layer_fn *autograd;          /* asked when an argument or a mode is not plain; runs the call through tmi_run and records it */
+    tmi_layer_fn *intercept;         /* dispatch modes, wrappers, capture: asked by tmi_run when a tensor is TMI_INTERCEPTED, or under TMI_MODE_INTERCEPT
+                                        or TMI_MODE_CAPTURE. It turns its mode off around what it runs itself */
 } tmi_call_layers;
 extern tmi_call_layers tmi_layers;
 
