@@ -139,7 +139,7 @@ static tm_status order_dims(equation *e)
 static tm_tensor *arrange(const equation *e, int i, tm_tensor *t)
 {
     const subscripts *s = &e->in.data[i];
-    tm_int order[TMI_MAX_DIMS], sizes[TMI_MAX_DIMS];
+    tm_int order[TMI_MAX_DIMS];
     int source[TMI_MAX_DIMS], dim = 0, extra = t->ndim - (s->n - s->ellipsis);
     for (int p = 0; p < e->n_all; p++) source[p] = -1;
     for (int k = 0; k < s->n; k++) {
@@ -161,7 +161,6 @@ static tm_tensor *arrange(const equation *e, int i, tm_tensor *t)
     int n = 0;
     for (int p = 0; p < e->n_all; p++)
         if (source[p] >= 0) order[n++] = source[p];
-    for (int p = 0; p < e->n_all; p++) sizes[p] = source[p] < 0 ? 1 : t->sizes[source[p]];
     tm_tensor *out = tm_permute(t, order, n);
     for (int p = 0; p < e->n_all && out; p++)
         if (source[p] < 0) out = tm_unsqueeze(out, p);

@@ -4,6 +4,8 @@
 
 #include "base/vec.h"
 #include "boxing.h"
+#include "op_ids.h"
+#include "shapes.h"
 
 /* ---------------------------------------------------------------- shape rules */
 
@@ -266,9 +268,9 @@ static tm_tensor *unfold_rows(tm_tensor *out, const tm_tensor *a, bool vector)
     tm_int sizes[TMI_MAX_DIMS];
     if (!out) return NULL;
     for (int i = 0; i < a->ndim - 1; i++) sizes[i] = a->sizes[i];
-    if (vector) return tm_unsafe_view(out, sizes, a->ndim - 1);
+    if (vector) return tmo_unsafe_view(out, sizes, a->ndim - 1);
     sizes[a->ndim - 1] = out->sizes[1];
-    return tm_unsafe_view(out, sizes, a->ndim);
+    return tmo_unsafe_view(out, sizes, a->ndim);
 }
 
 /* t with its batch dims expanded to `batch` and made one. */
@@ -294,7 +296,7 @@ static tm_tensor *matmul_batched(tm_tensor *a, tm_tensor *b)
     tm_tensor *out = tm_bmm(batch_of(a, n, batch, count), batch_of(b, n, batch, count));
     batch[n] = rows;
     batch[n + 1] = cols;
-    return tm_unsafe_view(out, batch, n + 2);
+    return tmo_unsafe_view(out, batch, n + 2);
 }
 
 tm_tensor *tmi_matmul(tm_tensor *self, tm_tensor *other)
@@ -421,7 +423,7 @@ tm_tensor *tmi_kron(tm_tensor *self, tm_tensor *other)
         b[2 * i] = 1, b[2 * i + 1] = ib < 0 ? 1 : other->sizes[ib];
         out[i] = a[2 * i] * b[2 * i + 1];
     }
-    return tm_unsafe_view(tm_mul(tm_reshape(self, a, 2 * n), tm_reshape(other, b, 2 * n)), out, n);
+    return tmo_unsafe_view(tm_mul(tm_reshape(self, a, 2 * n), tm_reshape(other, b, 2 * n)), out, n);
 }
 
 /* ---------------------------------------------------------------- chains and powers */
@@ -533,7 +535,7 @@ static tm_tensor *padded_row(tm_tensor *t, tm_int before, tm_int after)
 
 tm_tensor *tmi_block_diag(tm_tensor *const *tensors, int64_t n)
 {
-    if (n == 0) return tm_empty_full((tm_int[]){1, 0}, 2, TM_DTYPE_DEFAULT, -1, TMI_NO_DEVICE, NULL, -1);
+    if (n == 0) return tm_empty_memory_format_full((tm_int[]){1, 0}, 2, TM_DTYPE_DEFAULT, -1, TMI_NO_DEVICE, NULL, -1);
     TMI_VEC(tm_tensor *) rows = {0};
     tm_int cols = 0, at = 0;
     tmi_promotion p = TMI_PROMOTION_INIT;
