@@ -93,7 +93,8 @@ static void detect_caches(tmi_cpuinfo *c)
         snprintf(path, sizeof path, "%s%d/size", base, i);
         if (!read_line(path, size, sizeof size)) continue;
         char *unit;
-        int64_t bytes = strtoll(size, &unit, 10) << (*unit == 'M' ? 20 : *unit == 'K' ? 10 : 0);
+        int64_t bytes = strtoll(size, &unit, 10);
+        bytes <<= *unit == 'M' ? 20 : *unit == 'K' ? 10 : 0;
         if (bytes > 0) *(level[0] == '1' ? &c->l1d : level[0] == '2' ? &c->l2 : &c->l3) = bytes;
     }
 }

@@ -52,6 +52,7 @@ typedef struct tmi_random_loops {
     void (*normal16_f32)(const uint32_t *words, float *out, float mean, float std);
     void (*below)(const uint32_t *words, uint8_t *out, int64_t n, uint64_t bound);   /* 53-bit numbers below bound */
 } tmi_random_loops;
-const tmi_random_loops *tmi_random_loops_get(void);
+const tmi_random_loops *tmi_random_loops_get(void);    /* the best for this machine, or what TAIMATSU_CPU asks for */
+const tmi_random_loops *tmi_random_loops_base(void);   /* plain C */
 
 #endif

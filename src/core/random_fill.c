@@ -19,6 +19,8 @@ static inline float float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f;
 #undef NAME
 #endif
 
+const tmi_random_loops *tmi_random_loops_base(void) { return &base_loops; }
+
 const tmi_random_loops *tmi_random_loops_get(void)
 {
 #if defined(__x86_64__)

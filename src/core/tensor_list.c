@@ -22,7 +22,7 @@ tm_tensor_list *tmi_list_retain(tm_tensor_list *l)
 void tm_tensor_list_release(tm_tensor_list *l)
 {
     if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1) return;
-    for (int64_t i = 0; i < l->len; i++) tm_release(l->t[i]);
+    for (int64_t i = 0; i < l->len; i++) tmi_release(l->t[i]);
     tmi_free(l, list_bytes(l->len));
 }
 
