@@ -36,8 +36,11 @@ typedef int64_t tm_int;
 #define TM_INT_SYMBOL (INT64_MIN + ((int64_t)1 << 32))
 
 /* A number of any kind, as operators take it. */
+typedef enum tm_scalar_tag {
+    TM_SCALAR_BOOL, TM_SCALAR_I64, TM_SCALAR_U64, TM_SCALAR_F64, TM_SCALAR_C128, TM_SCALAR_SYMBOL
+} tm_scalar_tag;
 typedef struct tm_scalar {
-    enum { TM_SCALAR_BOOL, TM_SCALAR_I64, TM_SCALAR_U64, TM_SCALAR_F64, TM_SCALAR_C128, TM_SCALAR_SYMBOL } tag;
+    tm_scalar_tag tag;
     union {
         bool b;
         int64_t i;
