@@ -69,7 +69,7 @@ static uint32_t narrow(uint32_t u, int m, int bias)
 float tmi_f16_to_f32(tmi_f16 x)
 {
     uint32_t sign = (uint32_t)(x.bits & 0x8000) << 16, mag = x.bits & 0x7fff;
-    if (mag >= 0x7c00) return float_of(sign | 0x7f800000 | (mag & 0x3ff) << 13);
+    if (mag >= 0x7c00) return float_of(sign | (mag == 0x7c00 ? 0x7f800000 : 0x7fc00000) | (mag & 0x3ff) << 13);
     return float_of(sign | bits_of(widen(mag, 10, 15)));
 }
 
@@ -89,7 +89,7 @@ float tmi_f8_to_f32(uint8_t x, tm_dtype which)
         if (mag >= 0x7c) return float_of(sign | (mag == 0x7c ? 0x7f800000 : 0x7fc00000 | (mag & 3) << 21));
         return float_of(sign | bits_of(widen(mag, 2, 15)));
     }
-    if (mag == 0x7f) return float_of(sign | 0x7fc00000);
+    if (mag == 0x7f) return float_of(sign | 0x7ff00000);
     return float_of(sign | bits_of(widen(mag, 3, 7)));
 }
 
@@ -99,8 +99,8 @@ uint8_t tmi_f32_to_f8(float f, tm_dtype which)
     if (which == TM_F8_E5M2) {
         if (mag > 0x7f800000) r = 0x7f;
         else r = mag >= 0x47800000 ? 0x7c : narrow(mag, 2, 15);
-    } else {   /* no infinity: everything past 448 (ties included at 464) is NaN */
-        r = mag >= 0x43f00000 ? 0x7f : narrow(mag, 3, 7);
+    } else {   /* no infinity: what would round past 448 stays there, infinities too */
+        r = mag > 0x7f800000 ? 0x7f : mag >= 0x43e00000 ? 0x7e : narrow(mag, 3, 7);
     }
     return (uint8_t)(sign | r);
 }
@@ -189,6 +189,11 @@ static void store_integer(void *p, tm_dtype d, tm_scalar s)
     int32_t narrow_int = real ? tmi_f64_to_i32(f) : (int32_t)wide;
     switch (d) {
     case TM_I8: case TM_I16: case TM_U16: case TM_I32: memcpy(p, &narrow_int, tmi_dtypes[d].size); break;
+    case TM_U32: {
+        uint32_t u = real ? tmi_f64_to_u32(f) : (uint32_t)wide;
+        memcpy(p, &u, sizeof u);
+        break;
+    }
     case TM_U64: {
         uint64_t u = real ? tmi_f64_to_u64(f) : (uint64_t)wide;
         memcpy(p, &u, sizeof u);

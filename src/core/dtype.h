@@ -42,14 +42,18 @@ tmi_f16 tmi_f32_to_f16(float f);
 float tmi_f8_to_f32(uint8_t x, tm_dtype which);
 uint8_t tmi_f32_to_f8(float f, tm_dtype which);
 
-/* Float to integer as PyTorch's casts do on x86, defined for every input: truncation; what does not fit (NaN too) gives the minimum, for
- * uint64 what the compiled cast gives there. Narrower types take the low bits: int8, int16, uint16 of the int32 form, uint8, uint32 of
- * the int64 form. */
+/* Float to integer as PyTorch's casts do on x86, defined for every input: truncation; what does not fit (NaN too) gives the minimum. The
+ * unsigned ones take what is past the signed range 2^31 (2^63) lower and flip the top bit. Narrower types take the low bits: int8, int16
+ * and uint16 of the int32 form, uint8 of the int64 form. */
 static inline int64_t tmi_f64_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static inline int32_t tmi_f64_to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 static inline uint64_t tmi_f64_to_u64(double x)
 {
-    return x < 0x1p63 ? (uint64_t)tmi_f64_to_i64(x) : (uint64_t)tmi_f64_to_i64(x - 0x1p63) ^ (UINT64_C(1) << 63);
+    return x >= 0x1p63 ? (uint64_t)tmi_f64_to_i64(x - 0x1p63) ^ (UINT64_C(1) << 63) : (uint64_t)tmi_f64_to_i64(x);
+}
+static inline uint32_t tmi_f64_to_u32(double x)
+{
+    return x >= 0x1p31 ? (uint32_t)tmi_f64_to_i32(x - 0x1p31) ^ (UINT32_C(1) << 31) : (uint32_t)tmi_f64_to_i32(x);
 }
 
 /* Reads and writes one element of any dtype as a scalar; conversions as PyTorch's casts. */

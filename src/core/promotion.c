@@ -90,13 +90,17 @@ tm_status tmi_promote_tensor(tmi_promotion *p, const tm_tensor *t)
 
 tm_status tmi_promote_scalar(tmi_promotion *p, tm_scalar s) { return join(&p->wrapped, tmi_scalar_dtype(s)); }
 
-/* The type of a stronger and a weaker rank together. A float meeting a weaker complex becomes the complex of its own width. */
+/* The type of a stronger and a weaker rank together. A float meeting a weaker complex becomes the complex of its own width (halves, which
+ * have none here, complex64); an integer meeting one takes the weaker type as it is. */
 static tm_status combine(uint8_t strong, uint8_t weak, uint8_t *out)
 {
     *out = strong == NONE ? weak : strong;
     if (strong == NONE || weak == NONE) return TM_OK;
     int cs = category((tm_dtype)strong), cw = category((tm_dtype)weak);
-    if (cs == 2 && cw == 3) *out = (uint8_t)tmi_complex_dtype((tm_dtype)strong);
+    if (cs == 2 && cw == 3) {
+        TMI_REQUIRE(!is_float8((tm_dtype)strong), TM_INVALID, "Unknown Complex ScalarType for %s", tmi_dtypes[strong].type_name);
+        *out = (uint8_t)tmi_complex_dtype((tm_dtype)strong);
+    } else if (cs == 1 && cw == 3) *out = weak;
     else if (cs < 2 && (cs == 0 || cw >= 2)) return join(out, (tm_dtype)weak);
     return TM_OK;
 }
