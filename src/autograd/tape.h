@@ -1,6 +1,6 @@
 /* The tape: nodes, edges, saved values, and what hangs on a tensor that takes part in differentiation.
  *
- * tape.c nodes | variable.c what hangs on a tensor | saved.c saved values | view_history.c views and in-place | record.c the layer that
+ * tape.c nodes | variable.c what hangs on a tensor | saved.c saved values | node_hooks.c | view_history.c views and in-place | record.c the layer that
  * records | engine.c the backward pass | accumulate.c sums gradients | api.h what the Python glue and custom functions use. */
 #ifndef TMI_TAPE_H
 #define TMI_TAPE_H
@@ -48,7 +48,8 @@ typedef struct tmi_hook {
     tmi_refcount refs;
     uint64_t id;                   /* unique in the process */
     int32_t nr;                    /* tensor hooks that sit on a node: which result */
-    _Atomic bool removed;
+    _Atomic bool removed, freed;
+    _Atomic int32_t running;
     tm_status (*fn)(void *ctx, tmi_node *node, tm_tensor **grads, int n, tm_tensor **outs, int n_outs);
     void (*free)(void *ctx);
     void *ctx;
@@ -58,10 +59,17 @@ typedef TMI_VEC(tmi_hook *) tmi_hooks_vec;
 typedef struct tmi_node_hooks {    /* made with the first one */
     tmi_hooks_vec tensor;          /* of the node's results */
     tmi_hooks_vec pre, post;
-    TMI_VEC(tm_tensor *) retains;  /* weak: results that retain their gradient */
+    TMI_VEC(struct tmi_grad_cell *) retains; /* owned: gradients of results that are retained */
 } tmi_node_hooks;
 
-typedef enum tmi_node_kind { TMI_NODE_OP, TMI_NODE_ACCUMULATE, TMI_NODE_CUSTOM, TMI_NODE_COPY_SLICES, TMI_NODE_ERROR, TMI_NODE_IDENTITY } tmi_node_kind;
+/* The .grad of a tensor that is no leaf but retains its gradient: shared by the tensor and its grad_fn, so that neither keeps the other. */
+typedef struct tmi_grad_cell {
+    tmi_refcount refs;
+    int32_t nr;
+    tm_tensor *grad;               /* owned */
+} tmi_grad_cell;
+
+typedef enum tmi_node_kind { TMI_NODE_OP, TMI_NODE_ACCUMULATE, TMI_NODE_CUSTOM, TMI_NODE_COPY_SLICES, TMI_NODE_ERROR, TMI_NODE_ZERO } tmi_node_kind;
 
 /* One block: the struct, then edges, results, arg_info, args, saved_args, saved_results, sizes and lists. */
 struct tmi_node {
@@ -103,14 +111,14 @@ struct tmi_node {
 typedef enum tmi_creation { TMI_VIEW_DEFAULT, TMI_VIEW_NO_GRAD, TMI_VIEW_MULTI_OUTPUT, TMI_VIEW_CUSTOM, TMI_VIEW_INFERENCE } tmi_creation;
 
 typedef struct tmi_grad_meta {
-    tm_tensor *grad;               /* owned */
+    tm_tensor *grad;               /* owned; read it through tmi_grad_of */
     tm_tensor *tangent;            /* owned: forward mode */
     tmi_node *grad_fn;             /* owned; NULL for leaves. Read it through tmi_grad_fn_of */
     tmi_node *accumulator;         /* weak: the node clears it when it dies */
     int32_t output_nr;
     uint8_t creation;              /* tmi_creation */
-    bool retains_grad;
     _Atomic bool lock;
+    tmi_grad_cell *cell;           /* owned; not NULL: retain_grad was called, and .grad is the cell's */
     tmi_hooks_vec *hooks;          /* a leaf's tensor hooks (those of other tensors sit on their grad_fn) */
     tmi_hooks_vec *post_accumulate;
     /* views */
@@ -146,20 +154,19 @@ tm_status tmi_info_fill(tmi_result_info *info, const tm_tensor *t); /* heap size
 void tmi_lock(_Atomic bool *lock);
 void tmi_unlock(_Atomic bool *lock);
 
-/* ---- hooks */
+/* ---- node_hooks.c */
 tmi_hook *tmi_hook_new(tm_status (*fn)(void *, tmi_node *, tm_tensor **, int, tm_tensor **, int), void (*free)(void *), void *ctx);
 void tmi_hook_release(tmi_hook *h);
 void tmi_hook_remove(tmi_hook *h);             /* runs no more; its context is freed now unless it is running */
 void tmi_hooks_free(tmi_hooks_vec *v);
+tmi_node_hooks *tmi_node_hooks_of(tmi_node *n); /* made on demand; NULL with TM_NOMEM */
 /* Runs hooks of a vector in order; `nr` >= 0: only those of that result. Callbacks see no scope, no pending error, no internal mode. */
 tm_status tmi_hooks_run(tmi_hooks_vec *v, int nr, tmi_node *node, tm_tensor **grads, int n, tm_tensor **outs, int n_outs);
 
 /* Every call out to someone else's code (hooks, custom functions): an empty barrier scope, the error record put aside, plain modes. */
 typedef struct tmi_call_out {
-    struct tm_scope *scope;
+    tmi_barrier barrier;
     uint32_t modes;
-    bool had_error;
-    tm_error error;
 } tmi_call_out;
 void tmi_call_out_begin(tmi_call_out *c);
 void tmi_call_out_end(tmi_call_out *c);
@@ -173,6 +180,7 @@ static inline bool tmi_requires_grad(const tm_tensor *t)
 {
     return (t->flags & TMI_REQUIRES_GRAD) || ((t->flags & TMI_IS_VIEW) && (t->grad_meta->base->flags & TMI_REQUIRES_GRAD));
 }
+void tmi_cell_release(tmi_grad_cell *c);
 /* grad_fn, remade if a view's base was changed in place; borrowed; NULL for leaves (or error pending). */
 tmi_node *tmi_grad_fn_of(tm_tensor *t);
 
@@ -185,7 +193,7 @@ void tmi_saved_clear(tmi_saved *s);
 /* Errors that PyTorch gives before an in-place change: leaf, view of a leaf, multi-output views, no_grad views, inference tensors.
  * `recording`: grad mode is on and some argument requires grad. */
 tm_status tmi_check_inplace(tm_tensor *t, bool recording);
-/* Marks `view` as a view of `of` (or of what that views). out: which result of the call it is. */
+/* Marks `view` as a view of `of` (or of what that views). out: which result of the call it is. op NULL: exactly the same view. */
 tm_status tmi_track_view(tm_tensor *view, tm_tensor *of, const tmi_op *op, const tmi_value *args, int out, tmi_creation creation);
 /* In-place: everything that can fail happens in prepare, before data is written; commit makes `node` the history of t (and of its base). */
 typedef struct tmi_rebase {
@@ -198,6 +206,7 @@ tm_status tmi_rebase_commit(tmi_rebase *r, int nr);
 void tmi_rebase_cancel(tmi_rebase *r);
 tm_status tmi_copy_slices_run(tmi_node *n, tm_tensor *grad, tm_tensor **outs);
 void tmi_slices_free(tmi_node *n);
+void tmi_slices_release_saved(tmi_node *n);
 void tmi_view_rules_release(struct tmi_view_rule *r);
 
 /* ---- record.c */
@@ -230,7 +239,6 @@ tm_tensor *tmi_do_real(tm_tensor *t);
 tm_tensor *tmi_do_sum_to(tm_tensor *t, int ndim, const int64_t *sizes);
 tm_tensor *tmi_do_full(int ndim, const int64_t *sizes, tm_dtype dtype, tm_device device, double value);
 tm_tensor *tmi_do_as_strided(tm_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
-tm_tensor *tmi_do_alias(tm_tensor *t);
 tm_status tmi_do_copy_inplace(tm_tensor *to, tm_tensor *from);
 tm_status tmi_do_zero_inplace(tm_tensor *t);
 tm_tensor *tmi_do_to_device(tm_tensor *t, tm_device device);
