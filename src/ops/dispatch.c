@@ -405,9 +405,9 @@ static bool plain(const tmi_op *op, const tmi_value *args, const tmi_out *out, t
     uint32_t flags = tensor_flags(op, args), slow = TMI_SLOW_FLAGS;
     if (form == TMI_FORM_OUT)
         for (int i = 0; i < out->n; i++) flags |= out->t[i]->flags;
-    if (form != TMI_FORM_PLAIN || op->mutates) slow |= TMI_IS_VIEW;
-    bool view = (op->flags & TMI_OP_VIEW) && tmi_tls.grad_enabled;
-    return !(flags & slow) && !tmi_tls.modes && !view && !tmi_tls.inference;
+    /* a view's base may have come to require grad since; views are tracked in every mode, since that decides what in-place on them may do */
+    if (form != TMI_FORM_PLAIN || op->mutates || tmi_tls.grad_enabled) slow |= TMI_IS_VIEW;
+    return !(flags & slow) && !tmi_tls.modes && !(op->flags & TMI_OP_VIEW) && !tmi_tls.inference;
 }
 
 tm_status tmi_call(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form)
