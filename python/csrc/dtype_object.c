@@ -9,7 +9,7 @@ static const char *const format_names[] = {"contiguous_format", "preserve_format
 
 static singleton *data_of(PyObject *o) { return TMPY_DATA(o, singleton); }
 
-TMPY_NOARGS(singleton_repr_method);
+
 static PyObject *singleton_repr(PyObject *o) { return PyUnicode_FromFormat("torch.%s", data_of(o)->name); }
 TMPY_NOARGS(singleton_repr_method) { return singleton_repr(self); }
 TMPY_NOARGS(singleton_reduce) { return PyUnicode_FromString(data_of(self)->name); }

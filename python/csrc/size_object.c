@@ -94,7 +94,6 @@ TMPY_NOARGS(size_numel)
 TMPY_NOARGS(size_reduce)
 {
     PyObject *tuple = PyTuple_GetSlice(self, 0, PyTuple_Size(self));
-    if (tuple && Py_TYPE(tuple) != &PyTuple_Type) Py_SETREF(tuple, PySequence_Tuple(PySequence_List(tuple)));
     return tuple ? Py_BuildValue("(O(N))", (PyObject *)tmpy_size_type, tuple) : NULL;
 }
 
