@@ -32,7 +32,7 @@ void *tmpy_call_alloc(tmpy_call *c, size_t n)
 
 void tmpy_call_end(tmpy_call *c)
 {
-    for (int i = 0; i < c->n_temps; i++) tm_release(c->temps[i]);
+    for (int i = 0; i < c->n_temps; i++) tmi_release(c->temps[i]);
     for (block *b = c->heap, *next; b; b = next) {
         next = b->next;
         PyMem_Free(b);

@@ -18,21 +18,22 @@ static void visit_object(walk *w, PyObject *o)
     if (o && !w->result) w->result = w->visit(o, w->arg);
 }
 
-static void push_node(walk *w, tmi_node *n, bool wrapped_too)
+static void push_node(walk *w, tmi_node *n)
 {
-    if (!n || !n->has_python) return;
+    if (!n || tmi_node_skippable(n)) return;
     uint64_t refs = atomic_load_explicit(&n->refs, memory_order_relaxed) & ~TMI_HAS_PYOBJECT;
     if (n->pyobj) {
-        if (wrapped_too && refs == 2) visit_object(w, n->pyobj);
+        if (refs == 2) visit_object(w, n->pyobj);
     } else if (refs == 1) {
         (void)!tmi_vec_push(&w->nodes, n);
     }
 }
 
-static void visit_hook_list(walk *w, const tmi_hook *hooks, int64_t n)
+/* A hook whose handle is still in someone's hands belongs to the handle too, and is left alone. */
+static void visit_hooks(walk *w, const tmi_hooks_vec *hooks)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!w->result) w->result = tmpy_visit_hooks(&hooks[i], w->visit, w->arg);
+    for (int64_t i = 0; hooks && i < hooks->len; i++)
+        if (atomic_load_explicit(&hooks->data[i]->refs, memory_order_relaxed) == 1 && !w->result) w->result = tmpy_visit_hook(hooks->data[i], w->visit, w->arg);
 }
 
 static void enter_meta(walk *w, const tmi_grad_meta *m);
@@ -40,7 +41,7 @@ static void enter_meta(walk *w, const tmi_grad_meta *m);
 static void visit_tensor(walk *w, tm_tensor *t)
 {
     if (!t) return;
-    uint64_t refs = atomic_load_explicit(&t->refs, memory_order_relaxed) & ~TMI_HAS_PYOBJECT;
+    uint64_t refs = tmi_ref_count(t);
     if (t->pyobj) {
         if (refs == 2) visit_object(w, t->pyobj);
     } else if (refs == 1 && t->grad_meta) {
@@ -50,20 +51,25 @@ static void visit_tensor(walk *w, tm_tensor *t)
 
 static void enter_meta(walk *w, const tmi_grad_meta *m)
 {
-    push_node(w, m->grad_fn, true);
-    visit_hook_list(w, m->hooks.data, m->hooks.len);
-    visit_hook_list(w, m->post_accumulate_hooks.data, m->post_accumulate_hooks.len);
+    push_node(w, m->grad_fn);
+    visit_hooks(w, m->hooks);
+    visit_hooks(w, m->post_accumulate);
     if (m->grad && m->grad->pyobj) visit_tensor(w, m->grad);
+    if (m->base && m->base->pyobj) visit_tensor(w, m->base);
 }
 
 static void enter_node(walk *w, const tmi_node *n)
 {
-    visit_hook_list(w, n->pre_hooks.data, n->pre_hooks.len);
-    visit_hook_list(w, n->post_hooks.data, n->post_hooks.len);
-    if (n->kind == TMI_NODE_CUSTOM) visit_object(w, n->custom_ctx);
+    if (n->hooks) {
+        visit_hooks(w, &n->hooks->tensor);
+        visit_hooks(w, &n->hooks->pre);
+        visit_hooks(w, &n->hooks->post);
+    }
+    if (n->kind == TMI_NODE_CUSTOM && !w->result) w->result = tmpy_visit_custom(n, w->visit, w->arg);
     for (int i = 0; n->saved_args && i < n->n_tensor_args; i++)
         if (n->saved_args[i].t && n->saved_args[i].t->pyobj) visit_tensor(w, n->saved_args[i].t);
-    for (int i = 0; i < n->n_edges; i++) push_node(w, n->edges[i].node, true);
+    if (n->variable && n->variable->pyobj) visit_tensor(w, n->variable);
+    for (int i = 0; i < n->n_edges; i++) push_node(w, n->edges[i].node);
 }
 
 static int run_walk(walk *w)
@@ -80,9 +86,17 @@ int tmpy_tensor_traverse(PyObject *o, visitproc visit, void *arg)
     Py_VISIT(d->dict);
     tm_tensor *t = d->t;
     if (!t || !t->grad_meta) return 0;
-    if ((atomic_load_explicit(&t->refs, memory_order_relaxed) & ~TMI_HAS_PYOBJECT) != 1) return 0;
+    if (tmi_ref_count(t) != 1) return 0;
     walk w = {.visit = visit, .arg = arg};
     enter_meta(&w, t->grad_meta);
+    return run_walk(&w);
+}
+
+/* For node wrappers: what a node alone owns. */
+int tmpy_walk_node(tmi_node *n, visitproc visit, void *arg)
+{
+    walk w = {.visit = visit, .arg = arg};
+    enter_node(&w, n);
     return run_walk(&w);
 }
 
@@ -91,7 +105,7 @@ int tmpy_tensor_clear(PyObject *o)
 {
     tmpy_tensor *d = TMPY_DATA(o, tmpy_tensor);
     tm_tensor *t = d->t;
-    if (t && t->grad_meta && (atomic_load_explicit(&t->refs, memory_order_relaxed) & ~TMI_HAS_PYOBJECT) == 1 && tmi_hooks.free_grad_meta) {
+    if (t && t->grad_meta && tmi_ref_count(t) == 1 && tmi_hooks.free_grad_meta) {
         t->flags &= ~(uint32_t)TMI_REQUIRES_GRAD;
         tmi_hooks.free_grad_meta(t);
         t->grad_meta = NULL;

@@ -7,9 +7,8 @@
 
 #include "py_ops.h"
 
-#include "autograd/tape.h"
+#include "autograd/api.h"
 #include "ops/op.h"
-#include "taimatsu/autograd.h"
 
 #if PY_VERSION_HEX < 0x030c0000
 #include <structmember.h>
@@ -167,6 +166,7 @@ int tmpy_add_overloaded(tmpy_call *c, PyObject *o);
 PyObject *tmpy_call_override(tmpy_call *c, const tmpy_args *a);      /* the protocol; func is looked up by name and place */
 /* For properties and hand-written methods: true when `self` wants the call (result or NULL in *out). */
 bool tmpy_override_method(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **out);
+bool tmpy_override_property(PyObject *self, const char *name, PyObject *value, PyObject **out);   /* value NULL: get */
 int tmpy_override_init(PyObject *m);
 
 /* ---- results (results.c) */
@@ -190,7 +190,9 @@ int tmpy_convert_init(PyObject *m);
 int tmpy_runtime_init(PyObject *m);
 PyObject *tmpy_node(tmi_node *n);                         /* retains n; NULL gives None */
 tmi_node *tmpy_node_of(PyObject *o);                      /* borrowed */
-int tmpy_visit_hooks(const void *hooks, visitproc visit, void *arg);
+int tmpy_visit_hook(const tmi_hook *h, visitproc visit, void *arg);     /* hooks.c: the callable of a Python hook */
+int tmpy_visit_custom(const tmi_node *n, visitproc visit, void *arg);   /* function.c: the ctx of a Python function */
+int tmpy_walk_node(tmi_node *n, visitproc visit, void *arg);            /* gc_walk.c */
 /* tensor(data, dtype, device): copies nested sequences, numbers, arrays, tensors. Owned result, NULL with exception set. */
 tm_tensor *tmpy_tensor_from_data(PyObject *data, tm_dtype dtype, tm_device device, const char *who);
 tm_tensor *tmpy_tensor_from_array(PyObject *array, bool warn_readonly);    /* shares memory through the buffer protocol */

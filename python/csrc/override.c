@@ -150,6 +150,24 @@ bool tmpy_override_method(PyObject *self, const char *name, PyObject *const *arg
     return true;
 }
 
+bool tmpy_override_property(PyObject *self, const char *name, PyObject *value, PyObject **out)
+{
+    bool own = !tmpy_is_plain(self) && tmpy_has_torch_function(self);
+    if (!own && (!tmpy_n_modes || all_disabled)) return false;
+    tmpy_call c;
+    tmpy_call_begin(&c);
+    if (own) tmpy_add_overloaded(&c, self);
+    PyObject *descriptor = PyObject_GetAttrString((PyObject *)tmpy_Tensor, name);
+    PyObject *func = descriptor ? PyObject_GetAttrString(descriptor, value ? "__set__" : "__get__") : NULL;
+    PyObject *args = pack(self, &value, value != NULL), *kwargs = PyDict_New();
+    *out = dispatch(&c, func, args, kwargs);
+    Py_XDECREF(descriptor);
+    Py_XDECREF(func);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    return true;
+}
+
 /* ---- what Python sees */
 typedef struct guard { int saved; } guard;   /* DisableTorchFunctionSubclass, DisableTorchFunction */
 static PyTypeObject *disable_subclass_type, *disable_all_type;

@@ -11,8 +11,6 @@ enum { MAX_FREE = 256 };
 static PyObject *free_list[MAX_FREE];
 static int n_free;
 
-static uint64_t count_of(const tm_tensor *t) { return atomic_load_explicit(&t->refs, memory_order_relaxed); }
-
 /* Joins a fresh object and a tensor that has no wrapper; takes t's reference. */
 static void attach(PyObject *o, tm_tensor *t)
 {
@@ -38,12 +36,12 @@ PyObject *tmpy_wrap(tm_tensor *t)
     if (TMI_UNLIKELY(!t)) return tmpy_raise();
     if (t->pyobj) {
         PyObject *o = Py_NewRef((PyObject *)t->pyobj);
-        tm_release(t);
+        tmi_release(t);
         return o;
     }
     PyObject *o = fresh();
     if (TMI_UNLIKELY(!o)) {
-        tm_release(t);
+        tmi_release(t);
         return NULL;
     }
     attach(o, t);
@@ -59,7 +57,7 @@ PyObject *tmpy_wrap_as(PyTypeObject *type, tm_tensor *t)
                                         "a python object of type %s", ((PyTypeObject *)type)->tp_name, tmpy_type_name(t->pyobj))
                            : tmpy_alloc(type);
     if (!o) {
-        tm_release(t);
+        tmi_release(t);
         return NULL;
     }
     attach(o, t);
@@ -70,7 +68,8 @@ PyObject *tmpy_wrap_borrowed(tm_tensor *t)
 {
     if (!t) Py_RETURN_NONE;
     if (t->pyobj) return Py_NewRef((PyObject *)t->pyobj);
-    return tmpy_wrap(tm_retain(t));
+    tmi_retain(t);
+    return tmpy_wrap(t);
 }
 
 /* The core's hook: C's share of the Python object's count. May run on a thread that has given the interpreter lock up. */
@@ -97,7 +96,7 @@ static void detach(PyObject *o)
     d->t = NULL;
     t->pyobj = NULL;
     atomic_fetch_and_explicit(&t->refs, ~TMI_HAS_PYOBJECT, memory_order_relaxed);
-    tm_release(t);
+    tmi_release(t);
 }
 
 static void tensor_dealloc(PyObject *o)
@@ -130,7 +129,7 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kwarg
     tm_tensor *t = tmi_alias(tmpy_t(data));
     if (!t) return tmpy_raise();
     if (require_grad && tm_tensor_set_requires_grad(t, true) != TM_OK) {
-        tm_release(t);
+        tmi_release(t);
         return tmpy_raise();
     }
     return tmpy_wrap_as((PyTypeObject *)cls, t);
