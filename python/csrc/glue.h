@@ -57,7 +57,7 @@ PyObject *tmpy_wrap_borrowed(tm_tensor *t);                        /* retains; N
 int tmpy_tensor_init(PyObject *module);
 extern PyMethodDef tmpy_hand_methods[];                            /* tensor_methods.c */
 extern PyGetSetDef tmpy_tensor_getset[];                           /* tensor_props.c */
-extern PyMethodDef tmpy_interop_methods[], tmpy_autograd_methods[], tmpy_convert_methods[];
+extern PyMethodDef tmpy_interop_methods[], tmpy_dlpack_methods[], tmpy_hook_methods[], tmpy_engine_methods[], tmpy_convert_methods[];
 extern const PyType_Slot tmpy_number_slots[], tmpy_index_slots[];  /* tensor_number.c, indexing.c; end with slot 0 */
 extern const int tmpy_n_number_slots, tmpy_n_index_slots;
 int tmpy_tensor_traverse(PyObject *o, visitproc visit, void *arg); /* gc_walk.c */
@@ -99,7 +99,7 @@ int tmpy_as_double(PyObject *o, double *out);
 PyObject *tmpy_from_scalar(tm_scalar s);
 bool tmpy_is_numpy_scalar(PyObject *o);
 bool tmpy_is_numpy_array(PyObject *o);
-int tmpy_numbers_init(PyObject *m);
+
 
 /* ---- calls (parser.c, parser_*.c) */
 enum { TMPY_CALL_BYTES = 640, TMPY_MAX_TEMPS = 8 };
@@ -125,7 +125,7 @@ PyObject *tmpy_run(const tmi_op *op, tmpy_call *c, PyObject *self);    /* tmi_ca
 tm_tensor *tmpy_op1(const tmi_op *op, const tmi_value *args);
 const tmi_op *tmpy_need_op(const char *name, const char *overload);   /* NULL: NotImplementedError set */
 const tmpy_name *tmpy_find_name(const char *name);                     /* NULL if no such operator */
-int tmpy_parser_init(PyObject *m);
+
 
 /* One parameter as a caller sees it. */
 typedef enum tmpy_param_kind { TMPY_P_ARG, TMPY_P_OUT, TMPY_P_PIN_MEMORY, TMPY_P_REQUIRES_GRAD, TMPY_P_LAYOUT } tmpy_param_kind;
@@ -159,6 +159,12 @@ typedef struct tmpy_args {     /* a call's arguments as given */
 PyObject *tmpy_no_match(const tmpy_args *a);
 const char *tmpy_param_type_name(const tmpy_param *p, const tmi_op *op);
 
+/* Arguments of hand-written functions, with the parser's messages (simple_args.c). kind: 'O' any object (PyObject *), 'T' Tensor (PyObject *),
+ * 'd' dtype (tm_dtype; may be None), 'D' device (tm_device; may be None), 'l' layout (int), 'm' memory format (int), 'b' bool (int; None keeps it),
+ * 'i' int (int64_t), 's' str (const char *). The place keeps its value when the argument is not given. 0 = ok, -1 exception set. */
+typedef struct tmpy_field { const char *name; char kind; bool required, keyword_only; void *place; } tmpy_field;
+int tmpy_fields(const char *who, const tmpy_field *fields, int n_fields, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
+
 /* ---- overrides (override.c) */
 extern int tmpy_n_modes;                                  /* open TorchFunctionModes of this process */
 bool tmpy_has_torch_function(PyObject *o);                /* for objects that are not plain */
@@ -186,10 +192,16 @@ int tmpy_engine_init(PyObject *m);
 int tmpy_function_init(PyObject *m);
 int tmpy_grad_mode_init(PyObject *m);
 int tmpy_module_base_init(PyObject *m);
-int tmpy_convert_init(PyObject *m);
+
 int tmpy_runtime_init(PyObject *m);
 PyObject *tmpy_node(tmi_node *n);                         /* retains n; NULL gives None */
-tmi_node *tmpy_node_of(PyObject *o);                      /* borrowed */
+PyObject *tmpy_next_functions(tmi_node *n);
+PyObject *tmpy_custom_object(tmi_node *n);                /* function.c: the ctx of a Python function's node, new reference; NULL if it is none */
+PyObject *tmpy_from_value(const tmi_value *v);
+PyObject *tmpy_node_register_hook(PyObject *node, PyObject *f);     /* hooks.c */
+PyObject *tmpy_node_register_prehook(PyObject *node, PyObject *f);
+tmi_node *tmpy_node_of(PyObject *o);                      /* borrowed; of a node object or a ctx, NULL for others */
+tmi_node *tmpy_function_node(PyObject *o);
 int tmpy_visit_hook(const tmi_hook *h, visitproc visit, void *arg);     /* hooks.c: the callable of a Python hook */
 int tmpy_visit_custom(const tmi_node *n, visitproc visit, void *arg);   /* function.c: the ctx of a Python function */
 int tmpy_walk_node(tmi_node *n, visitproc visit, void *arg);            /* gc_walk.c */

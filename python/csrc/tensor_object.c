@@ -126,9 +126,12 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kwarg
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, tmpy_Tensor))
         return tmpy_error(PyExc_TypeError, "cls must be a subclass of Tensor");
     if (!tmpy_is_tensor(data)) return tmpy_error(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s", tmpy_type_name(data));
+    tm_dtype d = (tm_dtype)tmpy_t(data)->dtype;
+    if (require_grad && !tmi_is_float(d) && !tmi_is_complex(d))
+        return tmpy_error(PyExc_RuntimeError, "Only Tensors of floating point and complex dtype can require gradients");
     tm_tensor *t = tmi_alias(tmpy_t(data));
     if (!t) return tmpy_raise();
-    if (require_grad && tm_tensor_set_requires_grad(t, true) != TM_OK) {
+    if (require_grad && tmi_set_requires_grad(t, true) != TM_OK) {
         tmi_release(t);
         return tmpy_raise();
     }
@@ -161,7 +164,7 @@ static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY
 /* All methods in one table; the first of equal names wins, so hand-written ones go before the generated. */
 static PyMethodDef *gather_methods(void)
 {
-    PyMethodDef *tables[] = {object_methods, tmpy_hand_methods, tmpy_convert_methods, tmpy_interop_methods, tmpy_autograd_methods, tmpy_tensor_methods};
+    PyMethodDef *tables[] = {object_methods, tmpy_hand_methods, tmpy_convert_methods, tmpy_interop_methods, tmpy_dlpack_methods, tmpy_hook_methods, tmpy_engine_methods, tmpy_tensor_methods};
     size_t n = 1;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (PyMethodDef *m = tables[i]; m->ml_name; m++) n++;
