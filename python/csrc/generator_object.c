@@ -97,7 +97,7 @@ TMPY_NOARGS(reduce)
     if (!state || !seed) return NULL;
     return Py_BuildValue("(O(s)(NONN))", (PyObject *)tmpy_generator_type, "cpu", seed, Py_None, Py_NewRef(Py_None), state);
 }
-static PyObject *setstate(PyObject *self, PyObject *tuple)
+static PyObject *restore(PyObject *self, PyObject *tuple)
 {
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) return tmpy_error(PyExc_ValueError, "invalid generator state");
     return set_state(self, PyTuple_GetItem(tuple, 3));
@@ -105,7 +105,7 @@ static PyObject *setstate(PyObject *self, PyObject *tuple)
 
 static PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, NULL}, {"initial_seed", initial_seed, METH_NOARGS, NULL}, {"seed", reseed, METH_NOARGS, NULL},
                                 {"get_state", get_state, METH_NOARGS, NULL}, {"set_state", set_state, METH_O, NULL}, {"clone_state", clone_state, METH_NOARGS, NULL},
-                                {"__reduce__", reduce, METH_NOARGS, NULL}, {"__setstate__", setstate, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+                                {"__reduce__", reduce, METH_NOARGS, NULL}, {"__setstate__", restore, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 static PyGetSetDef getset[] = {{"device", get_device, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef members[] = {{"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
 

@@ -40,4 +40,5 @@ static PyModuleDef_Slot slots[] = {
     {0, NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "taimatsu._C", .m_slots = slots};
 
+PyMODINIT_FUNC PyInit__C(void);
 PyMODINIT_FUNC PyInit__C(void) { return PyModuleDef_Init(&definition); }

@@ -98,13 +98,13 @@ static PyObject *copy_(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (to->nbytes) memmove(to->data, from->data, to->nbytes);
     return Py_NewRef(self);
 }
-TMPY_NOARGS(clone)
+TMPY_NOARGS(clone_storage)
 {
     tm_storage *s = tmi_storage_new(s_of(self)->nbytes, s_of(self)->device);
     if (s && s->nbytes && s->device.type == TM_CPU) memcpy(s->data, s_of(self)->data, s->nbytes);
     return tmpy_storage_new(s);
 }
-static PyObject *deep_copy(PyObject *self, PyObject *memo) { return clone(self, NULL); }
+static PyObject *deep_copy(PyObject *self, PyObject *memo) { return clone_storage(self, NULL); }
 TMPY_NOARGS(to_list)
 {
     Py_ssize_t n = length(self);
@@ -183,7 +183,7 @@ static PyObject *as_tensor(PyObject *m, PyObject *args)
 static PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, NULL}, {"size", nbytes, METH_NOARGS, NULL}, {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"element_size", element_size, METH_NOARGS, NULL},
     {"is_pinned", TMPY_FN(always_false), METH_NOARGS, NULL}, {"is_shared", is_shared, METH_NOARGS, NULL}, {"resizable", resizable, METH_NOARGS, NULL}, {"_cdata", identity, METH_NOARGS, NULL},
-    {"resize_", resize_, METH_O, NULL}, {"fill_", fill_, METH_O, NULL}, {"copy_", TMPY_FN(copy_), METH_FASTCALL, NULL}, {"clone", clone, METH_NOARGS, NULL},
+    {"resize_", resize_, METH_O, NULL}, {"fill_", fill_, METH_O, NULL}, {"copy_", TMPY_FN(copy_), METH_FASTCALL, NULL}, {"clone", clone_storage, METH_NOARGS, NULL},
     {"__deepcopy__", deep_copy, METH_O, NULL}, {"tolist", to_list, METH_NOARGS, NULL}, {"cpu", to_cpu, METH_NOARGS, NULL}, {"untyped", to_cpu, METH_NOARGS, NULL},
     {"new", TMPY_FN(new_empty), METH_VARARGS | METH_KEYWORDS, NULL}, {NULL, NULL, 0, NULL}};
 static PyGetSetDef getset[] = {{"device", get_device, NULL, NULL, NULL}, {"is_cuda", get_false, NULL, NULL, NULL}, {"is_sparse", get_false, NULL, NULL, NULL},
