@@ -298,7 +298,7 @@ static void test_tile(void **s)
         float *packed = tmi_data_alloc(tmi_gemm_packed_bytes(TM_F32, k, n));
         fill(a, m * k, TM_F32), fill(b, k * n, TM_F32), fill(c, m * n, TM_F32);
         tmi_gemm_pack_b(TM_F32, k, n, b, 1, k, packed);   /* B given as its transpose */
-        tmi_gemm_tile_f32(m, n, k, a, k, 1, packed, c, n, 0.5f, false);
+        tmi_gemm_tile_f32(m, n, k, a, k, 1, packed, k, c, n, 0.5f, false);
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
                 double want = 0;

@@ -47,11 +47,12 @@ int64_t tmi_gemm_panel(tm_dtype dtype);
 size_t tmi_gemm_packed_bytes(tm_dtype dtype, int64_t k, int64_t n);
 /* `src` is f32, f64, f16 or bf16; dst is f64 for f64, else f32. */
 void tmi_gemm_pack_b(tm_dtype src, int64_t k, int64_t n, const void *b, int64_t rs, int64_t cs, void *dst);
-/* C (row stride ldc, columns adjacent) = alpha * A B + (accumulate ? C : 0) for packed B; any m, n, k. */
-void tmi_gemm_tile_f32(int64_t m, int64_t n, int64_t k, const float *a, int64_t rs, int64_t cs, const float *packed_b, float *c, int64_t ldc,
-                       float alpha, bool accumulate);
-void tmi_gemm_tile_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t rs, int64_t cs, const double *packed_b, double *c, int64_t ldc,
-                       double alpha, bool accumulate);
+/* C (row stride ldc, columns adjacent) = alpha * A B + (accumulate ? C : 0) for packed B; any m, n, k. B was packed with `packed_k` >= k rows, of
+ * which the first k count. */
+void tmi_gemm_tile_f32(int64_t m, int64_t n, int64_t k, const float *a, int64_t rs, int64_t cs, const float *packed_b, int64_t packed_k, float *c,
+                       int64_t ldc, float alpha, bool accumulate);
+void tmi_gemm_tile_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t rs, int64_t cs, const double *packed_b, int64_t packed_k, double *c,
+                       int64_t ldc, double alpha, bool accumulate);
 
 /* Denormals to zero on this thread until tmi_denormals_restore with the value returned. */
 uint64_t tmi_denormals_flush(void);

@@ -172,12 +172,13 @@ static void NAME(block)(tmi_gemm_job *w)
 }
 
 /* ---- a packed B of one's own, one thread */
-static void NAME(own_tile)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t cs, const T *b, T *c, int64_t ld, T alpha, bool add)
+static void NAME(own_tile)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t cs, const T *b, int64_t packed_k, T *c, int64_t ld,
+                           T alpha, bool add)
 {
     const tmi_ukr_table *u = NAME(table)();
     int64_t nr = 2 * u->lanes;
     for (int64_t j = 0; j < n; j += nr) {
-        tmi_ukr_args g = {.k = k, .b = b + j * k, .b_rs = nr * (int64_t)sizeof(T), .accumulate = add};
+        tmi_ukr_args g = {.k = k, .b = b + j * packed_k, .b_rs = nr * (int64_t)sizeof(T), .accumulate = add};
         NAME(set_alpha)(&g, alpha);
         NAME(panel)(u, &g, false, false, m, 0, tmi_ceil_div(m, u->rows), a, rs, cs, tmi_min(nr, n - j), nr, c + j, ld);
     }

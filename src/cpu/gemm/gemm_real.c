@@ -15,14 +15,14 @@ static void tmi_gemm_f64_set_alpha(tmi_ukr_args *g, double x) { g->alpha.d = x; 
 static const tmi_ukr_table *tmi_gemm_f64_table(void) { return tmi_ukr_f64(); }
 #include "gemm_real.tmpl.h"
 
-void tmi_gemm_tile_f32(int64_t m, int64_t n, int64_t k, const float *a, int64_t rs, int64_t cs, const float *packed_b, float *c, int64_t ldc,
-                       float alpha, bool accumulate)
+void tmi_gemm_tile_f32(int64_t m, int64_t n, int64_t k, const float *a, int64_t rs, int64_t cs, const float *packed_b, int64_t packed_k, float *c,
+                       int64_t ldc, float alpha, bool accumulate)
 {
-    tmi_gemm_f32_own_tile(m, n, k, a, rs, cs, packed_b, c, ldc, alpha, accumulate);
+    tmi_gemm_f32_own_tile(m, n, k, a, rs, cs, packed_b, packed_k, c, ldc, alpha, accumulate);
 }
 
-void tmi_gemm_tile_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t rs, int64_t cs, const double *packed_b, double *c, int64_t ldc,
-                       double alpha, bool accumulate)
+void tmi_gemm_tile_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t rs, int64_t cs, const double *packed_b, int64_t packed_k, double *c,
+                       int64_t ldc, double alpha, bool accumulate)
 {
-    tmi_gemm_f64_own_tile(m, n, k, a, rs, cs, packed_b, c, ldc, alpha, accumulate);
+    tmi_gemm_f64_own_tile(m, n, k, a, rs, cs, packed_b, packed_k, c, ldc, alpha, accumulate);
 }
