@@ -48,3 +48,19 @@ def run_taimatsu():
         assert done.returncode == 0, done.stderr
         return done.stdout
     return run
+
+
+def pytest_collection_modifyitems(config, items):
+    """TAIMATSU_REDUCED (sanitizer runs): of long parameter lists every tenth row, and nothing that starts PyTorch."""
+    if not os.environ.get("TAIMATSU_REDUCED"):
+        return
+    rows, kept, dropped = {}, [], []
+    for item in items:
+        rows.setdefault(getattr(item, "originalname", item.name), []).append(item)
+    for group in rows.values():
+        for number, item in enumerate(group):
+            slow = {"torch_python", "run_torch"} & set(getattr(item, "fixturenames", ()))
+            (dropped if slow or (len(group) > 20 and number % 10) else kept).append(item)
+    order = {id(item): number for number, item in enumerate(items)}
+    items[:] = sorted(kept, key=lambda item: order[id(item)])
+    config.hook.pytest_deselected(items=dropped)
