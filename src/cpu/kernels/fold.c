@@ -1,0 +1,314 @@
+/* Instantiates the folds of fold.h for one instruction set. Only exact operations and plain multiplications and additions are used,
+ * so every instruction set gives the same bits. */
+#include "fold.h"
+
+#include "exp_inline.h"
+#include "half_inline.h"
+#include "isa_name.h"
+
+#define FOLD_SUM(a, b) ((a) + (b))
+#define FOLD_PROD(a, b) ((a) * (b))
+/* NaN wins and stays: the first operand is kept unless the second is larger or NaN. */
+#define FOLD_MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
+#define FOLD_MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
+#define SELECT_MAX(a, b) (((b) > (a)) | ((b) != (b)))
+#define SELECT_MIN(a, b) (((b) < (a)) | ((b) != (b)))
+
+/* ---- f32 */
+#define T float
+#define ITYPE int32_t
+#define FOLD FOLD_SUM
+#define FOLD_SCALAR FOLD_SUM
+#define NAME(x) f32_sum_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#define FOLD FOLD_PROD
+#define FOLD_SCALAR FOLD_PROD
+#define NAME(x) f32_prod_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#define SELECT_IF SELECT_MAX
+#define FOLD_SCALAR FOLD_MAX
+#define NAME(x) f32_max_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define SELECT_IF SELECT_MIN
+#define FOLD_SCALAR FOLD_MIN
+#define NAME(x) f32_min_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define NAME(x) f32_map_##x
+#define ABS fabsf
+#define POW powf
+#define EXP tmk_exp_f32
+#include "fold_maps.tmpl.h"
+#undef ABS
+#undef POW
+#undef EXP
+#undef NAME
+#undef T
+#undef ITYPE
+
+/* ---- f64 */
+#define T double
+#define ITYPE int64_t
+#define FOLD FOLD_SUM
+#define FOLD_SCALAR FOLD_SUM
+#define NAME(x) f64_sum_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#define FOLD FOLD_PROD
+#define FOLD_SCALAR FOLD_PROD
+#define NAME(x) f64_prod_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#define SELECT_IF SELECT_MAX
+#define FOLD_SCALAR FOLD_MAX
+#define NAME(x) f64_max_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define SELECT_IF SELECT_MIN
+#define FOLD_SCALAR FOLD_MIN
+#define NAME(x) f64_min_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define NAME(x) f64_map_##x
+#define ABS fabs
+#define POW pow
+#define EXP tmk_exp_f64
+#include "fold_maps.tmpl.h"
+#undef ABS
+#undef POW
+#undef EXP
+#undef NAME
+#undef T
+#undef ITYPE
+
+/* ---- i64: sums and products wrap, so they are computed unsigned */
+#define T uint64_t
+#define ITYPE uint64_t
+#define FOLD FOLD_SUM
+#define FOLD_SCALAR FOLD_SUM
+#define NAME(x) i64_sum_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#define FOLD FOLD_PROD
+#define FOLD_SCALAR FOLD_PROD
+#define NAME(x) i64_prod_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef FOLD
+#undef FOLD_SCALAR
+#undef T
+#undef ITYPE
+#define T int64_t
+#define ITYPE int64_t
+#define SELECT_IF(a, b) ((b) > (a))
+#define FOLD_SCALAR FOLD_MAX
+#define NAME(x) i64_max_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define SELECT_IF(a, b) ((b) < (a))
+#define FOLD_SCALAR FOLD_MIN
+#define NAME(x) i64_min_##x
+#include "fold_vector.tmpl.h"
+#undef NAME
+#undef SELECT_IF
+#undef FOLD_SCALAR
+#define NAME(x) i64_map_##x
+#define ABS(x) ((x) < 0 ? -(x) : (x))
+#include "fold_maps.tmpl.h"
+#undef ABS
+#undef NAME
+#undef T
+#undef ITYPE
+
+/* ---- flags and complex numbers */
+#define T uint8_t
+#define FOLD_SCALAR(a, b) ((uint8_t)((a) | (b)))
+#define NAME(x) u8_max_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#define FOLD_SCALAR(a, b) ((uint8_t)((a) & (b)))
+#define NAME(x) u8_min_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#undef T
+#define T tmi_c64
+#define FOLD_SCALAR FOLD_SUM
+#define NAME(x) c64_sum_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#define FOLD_SCALAR FOLD_PROD
+#define NAME(x) c64_prod_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#undef T
+#define T tmi_c128
+#define FOLD_SCALAR FOLD_SUM
+#define NAME(x) c128_sum_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#define FOLD_SCALAR FOLD_PROD
+#define NAME(x) c128_prod_##x
+#include "fold_plain.tmpl.h"
+#undef NAME
+#undef FOLD_SCALAR
+#undef T
+
+/* ---- loads */
+#define FROM_COMPLEX(x) ((D)cabs(x))
+#define D float
+#define TO(x) load_f32_##x
+#include "load_numbers.tmpl.h"
+#undef D
+#undef TO
+#define D double
+#define TO(x) load_f64_##x
+#include "load_numbers.tmpl.h"
+#undef D
+#undef TO
+#define D int64_t
+#define TO(x) load_i64_##x
+#include "load_numbers.tmpl.h"
+#undef D
+#undef TO
+#undef FROM_COMPLEX
+#define FROM_COMPLEX(x) ((D)(x))
+#define D tmi_c64
+#define TO(x) load_c64_##x
+#include "load_numbers.tmpl.h"
+#undef D
+#undef TO
+#define D tmi_c128
+#define TO(x) load_c128_##x
+#include "load_numbers.tmpl.h"
+#undef D
+#undef TO
+
+#define TEST(x) ((x) != 0)
+#define S uint8_t
+#define NAME flags_1
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S uint16_t
+#define NAME flags_2
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S uint32_t
+#define NAME flags_4
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S uint64_t
+#define NAME flags_8
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S float
+#define NAME flags_f32
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S double
+#define NAME flags_f64
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S tmi_c64
+#define NAME flags_c64
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#define S tmi_c128
+#define NAME flags_c128
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#undef TEST
+#define TEST(x) (((x) & 0x7fff) != 0)   /* f16 and bf16: both zeros */
+#define S uint16_t
+#define NAME flags_half
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#undef TEST
+#define TEST(x) (((x) & 0x7f) != 0)
+#define S uint8_t
+#define NAME flags_f8
+#include "load_flags.tmpl.h"
+#undef S
+#undef NAME
+#undef TEST
+
+#define LOADS(d, flags)                                                                                               \
+    { load_f32_##d, load_f64_##d, load_i64_##d, flags, load_c64_##d, load_c128_##d }
+
+const tmk_fold_table TMK_FOR_ISA(tmk_fold_table) = {
+    .row = {
+        [TMK_ACC_F32] = {f32_sum_row, f32_prod_row, f32_max_row, f32_min_row},
+        [TMK_ACC_F64] = {f64_sum_row, f64_prod_row, f64_max_row, f64_min_row},
+        [TMK_ACC_I64] = {i64_sum_row, i64_prod_row, i64_max_row, i64_min_row},
+        [TMK_ACC_U8] = {NULL, NULL, u8_max_row, u8_min_row},
+        [TMK_ACC_C64] = {c64_sum_row, c64_prod_row},
+        [TMK_ACC_C128] = {c128_sum_row, c128_prod_row},
+    },
+    .rows = {
+        [TMK_ACC_F32] = {f32_sum_rows, f32_prod_rows, f32_max_rows, f32_min_rows},
+        [TMK_ACC_F64] = {f64_sum_rows, f64_prod_rows, f64_max_rows, f64_min_rows},
+        [TMK_ACC_I64] = {i64_sum_rows, i64_prod_rows, i64_max_rows, i64_min_rows},
+        [TMK_ACC_U8] = {NULL, NULL, u8_max_rows, u8_min_rows},
+        [TMK_ACC_C64] = {c64_sum_rows, c64_prod_rows},
+        [TMK_ACC_C128] = {c128_sum_rows, c128_prod_rows},
+    },
+    .tree = {
+        [TMK_ACC_F32] = {f32_sum_tree, f32_prod_tree, f32_max_tree, f32_min_tree},
+        [TMK_ACC_F64] = {f64_sum_tree, f64_prod_tree, f64_max_tree, f64_min_tree},
+        [TMK_ACC_I64] = {i64_sum_tree, i64_prod_tree, i64_max_tree, i64_min_tree},
+        [TMK_ACC_U8] = {NULL, NULL, u8_max_tree, u8_min_tree},
+        [TMK_ACC_C64] = {c64_sum_tree, c64_prod_tree},
+        [TMK_ACC_C128] = {c128_sum_tree, c128_prod_tree},
+    },
+    .load = {
+        [TM_BOOL] = LOADS(bool, flags_1), [TM_U8] = LOADS(u8, flags_1), [TM_I8] = LOADS(i8, flags_1),
+        [TM_I16] = LOADS(i16, flags_2), [TM_I32] = LOADS(i32, flags_4), [TM_I64] = LOADS(i64, flags_8),
+        [TM_F16] = LOADS(f16, flags_half), [TM_F32] = LOADS(f32, flags_f32), [TM_F64] = LOADS(f64, flags_f64),
+        [TM_C64] = LOADS(c64, flags_c64), [TM_C128] = LOADS(c128, flags_c128), [TM_BF16] = LOADS(bf16, flags_half),
+        [TM_U16] = LOADS(u16, flags_2), [TM_U32] = LOADS(u32, flags_4), [TM_U64] = LOADS(u64, flags_8),
+        [TM_F8_E4M3FN] = LOADS(f8_e4m3fn, flags_f8), [TM_F8_E5M2] = LOADS(f8_e5m2, flags_f8),
+    },
+    .map = {
+        [TMK_ACC_F32] = {NULL, f32_map_abs, f32_map_square, f32_map_nonzero, f32_map_nan_zero, f32_map_not_nan, f32_map_pow,
+                         f32_map_dev_sq, f32_map_exp_dev},
+        [TMK_ACC_F64] = {NULL, f64_map_abs, f64_map_square, f64_map_nonzero, f64_map_nan_zero, f64_map_not_nan, f64_map_pow,
+                         f64_map_dev_sq, f64_map_exp_dev},
+        [TMK_ACC_I64] = {NULL, i64_map_abs, i64_map_square, i64_map_nonzero, i64_map_nan_zero, i64_map_not_nan, NULL, NULL, NULL},
+    },
+};
