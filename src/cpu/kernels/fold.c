@@ -268,6 +268,52 @@
 #undef NAME
 #undef TEST
 
+/* ---- extremes with their place */
+#define BETTER_MAX(v, old) (((v) > (old)) | (((v) != (v)) & ((old) == (old))))
+#define BETTER_MIN(v, old) (((v) < (old)) | (((v) != (v)) & ((old) == (old))))
+#define T float
+#define ITYPE int32_t
+#define BETTER BETTER_MAX
+#define NAME(x) f32_max_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#define BETTER BETTER_MIN
+#define NAME(x) f32_min_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#undef T
+#undef ITYPE
+#define T double
+#define ITYPE int64_t
+#define BETTER BETTER_MAX
+#define NAME(x) f64_max_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#define BETTER BETTER_MIN
+#define NAME(x) f64_min_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#undef T
+#undef ITYPE
+#define T int64_t
+#define ITYPE int64_t
+#define BETTER BETTER_MAX
+#define NAME(x) i64_max_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#define BETTER BETTER_MIN
+#define NAME(x) i64_min_##x
+#include "arg_rows.tmpl.h"
+#undef BETTER
+#undef NAME
+#undef T
+#undef ITYPE
+
 #define LOADS(d, flags)                                                                                               \
     { load_f32_##d, load_f64_##d, load_i64_##d, flags, load_c64_##d, load_c128_##d }
 
@@ -310,5 +356,10 @@ const tmk_fold_table TMK_FOR_ISA(tmk_fold_table) = {
         [TMK_ACC_F64] = {NULL, f64_map_abs, f64_map_square, f64_map_nonzero, f64_map_nan_zero, f64_map_not_nan, f64_map_pow,
                          f64_map_dev_sq, f64_map_exp_dev},
         [TMK_ACC_I64] = {NULL, i64_map_abs, i64_map_square, i64_map_nonzero, i64_map_nan_zero, i64_map_not_nan, NULL, NULL, NULL},
+    },
+    .arg_rows = {
+        [TMK_ACC_F32] = {f32_max_arg_rows, f32_min_arg_rows},
+        [TMK_ACC_F64] = {f64_max_arg_rows, f64_min_arg_rows},
+        [TMK_ACC_I64] = {i64_max_arg_rows, i64_min_arg_rows},
     },
 };

@@ -29,6 +29,9 @@ typedef struct tmk_fold_table {
     void (*load[TM_DTYPE_COUNT][TMK_ACC_COUNT])(const void *src, int64_t stride, int64_t n, void *dst);
     /* dst[i] = map(src[i], param[i * step]); dst may be src */
     void (*map[TMK_ACC_COUNT][TMK_MAP_COUNT])(const void *src, int64_t n, void *dst, const void *param, int64_t step);
+    /* per column the extreme over n_rows >= 1 rows (at most 2^31) and the first row that has it, as an integer as wide as the number;
+     * NaN is beyond all; [0] largest, [1] smallest */
+    void (*arg_rows[TMK_ACC_COUNT][2])(const void *x, int64_t stride, int64_t n_rows, int64_t width, void *best, void *index);
 } tmk_fold_table;
 
 /* The table for the instruction set in use. */

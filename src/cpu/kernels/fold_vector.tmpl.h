@@ -30,7 +30,7 @@ static void NAME(row)(const void *src, int64_t n, void *into)
     for (int64_t k = i; k < n; k++) lanes[k - i] = FOLD_SCALAR(lanes[k - i], x[k]);
 }
 
-static void NAME(rows)(const void *src, int64_t stride, int64_t n_rows, int64_t width, void *into)
+__attribute__((unused)) static void NAME(rows)(const void *src, int64_t stride, int64_t n_rows, int64_t width, void *into)
 {
     const T *x = src;
     T *acc = into;
