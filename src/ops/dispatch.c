@@ -220,6 +220,16 @@ static tm_status run_plain(const tmi_op *op, const tmi_value *args, tmi_meta *m,
     return status;
 }
 
+/* The output is args[0] itself, seen alike, and shares memory with no other input. */
+static bool only_over_self(const tmi_op *op, const tmi_value *args, const tm_tensor *t)
+{
+    if (!(op->flags & TMI_OP_OVER_SELF) || args[0].tag != TMI_V_TENSOR || overlap_of(t, args[0].u.t) != OVERLAP_FULL) return false;
+    tmi_value others[TMI_MAX_ARGS];
+    memcpy(others, args, op->n_args * sizeof *args);
+    others[0] = tmi_v_none();
+    return overlap_with_inputs(op, others, t) == OVERLAP_NONE;
+}
+
 /* Writes results into tensors that exist: directly where the kernel allows it, else through a temporary. */
 static tm_status run_into(const tmi_op *op, const tmi_value *args, tmi_meta *m, tmi_kernel_fn *kernel, tm_tensor **given)
 {
@@ -228,7 +238,8 @@ static tm_status run_into(const tmi_op *op, const tmi_value *args, tmi_meta *m, 
         made[i] = given[i];
         bool pointwise = op->flags & (TMI_OP_POINTWISE | TMI_OP_INPLACE_ONLY);
         bool direct = m[i].kind == TMI_META_NEW &&
-                      (pointwise || (m[i].dtype == given[i]->dtype && overlap_with_inputs(op, args, given[i]) == OVERLAP_NONE));
+                      (pointwise || (m[i].dtype == given[i]->dtype &&
+                                     (overlap_with_inputs(op, args, given[i]) == OVERLAP_NONE || only_over_self(op, args, given[i]))));
         if (direct) continue;
         made[i] = temporary[i] = m[i].kind == TMI_META_DATA ? NULL : materialize(&m[i]);
         if (!made[i] && m[i].kind != TMI_META_DATA) {
