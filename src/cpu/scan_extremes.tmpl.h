@@ -1,4 +1,4 @@
-/* Running extremes of T with their place: the last of equals, as PyTorch. KEEPS(new, old): the new one is taken; NaN stays. */
+/* Running extremes of T with their place: the last of equals, as PyTorch. KEEPS(new, old): the new one is taken; NaN (IS_NAN) stays. */
 static void NAME(run)(void *ctx, int64_t begin, int64_t end)
 {
     const scan *s = ctx;
@@ -9,7 +9,7 @@ static void NAME(run)(void *ctx, int64_t begin, int64_t end)
         int64_t *index = s->index + at, place = 0;
         for (int64_t i = 0; i < s->l.length; i++) {
             T v = x[i * s->l.inner];
-            if (v != v || (best == best && KEEPS(v, best))) {
+            if (IS_NAN(v) || (!IS_NAN(best) && KEEPS(v, best))) {
                 best = v;
                 place = i;
             }

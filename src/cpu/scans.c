@@ -149,6 +149,7 @@ static inline tmi_c128 complex_log_add(tmi_c128 a, tmi_c128 x)
 #undef STEP
 #undef START
 
+#define IS_NAN(x) isnan(x)
 #define KEEPS_MAX(v, best) ((v) >= (best))
 #define KEEPS_MIN(v, best) ((v) <= (best))
 #define T float
@@ -175,6 +176,8 @@ static inline tmi_c128 complex_log_add(tmi_c128 a, tmi_c128 x)
 #undef KEEPS
 #undef NAME
 #undef T
+#undef IS_NAN
+#define IS_NAN(x) false
 #define T int64_t
 #define KEEPS KEEPS_MAX
 #define NAME(x) i64_max_##x

@@ -9,11 +9,16 @@ tm_tensor *tmi_grad_gather(tm_tensor *grad, const tm_int *sizes, int64_t n, tm_i
     return tm_scatter_add(tmi_make_zeros_as(grad, sizes, n), dim, index, grad);
 }
 
-tm_tensor *tmi_grad_index_source(tm_tensor *grad, tm_int dim, tm_tensor *index, const tm_int *sizes, int64_t n, tm_scalar alpha)
+tm_tensor *tmi_grad_index_copied(tm_tensor *grad, tm_int dim, tm_tensor *index, const tm_int *sizes, int64_t n)
 {
     if (!grad || !index) return NULL;
     tm_tensor *g = tm_index_select(grad, dim, index->ndim ? index : tm_unsqueeze(index, 0));
-    g = n ? tm_expand(g, sizes, n) : tm_reshape(g, NULL, 0);
+    return n ? tm_expand(g, sizes, n) : tm_reshape(g, NULL, 0);
+}
+
+tm_tensor *tmi_grad_index_source(tm_tensor *grad, tm_int dim, tm_tensor *index, const tm_int *sizes, int64_t n, tm_scalar alpha)
+{
+    tm_tensor *g = tmi_grad_index_copied(grad, dim, index, sizes, n);
     return alpha.tag != TM_SCALAR_C128 && tmi_scalar_f64(alpha) == 1 ? g : tm_mul_scalar(g, alpha);
 }
 

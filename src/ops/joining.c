@@ -1,4 +1,5 @@
 /* Joining and rearranging: shape rules, bodies, gradients. Padding is in padding.c. */
+#include "base/vec.h"
 #include "boxing.h"
 #include "compose.h"
 #include "ops/shapes.h"
@@ -130,28 +131,6 @@ tm_tensor *tmi_column_stack(tm_tensor *const *tensors, int64_t n)
     for (int64_t i = 0; i < n; i++) parts[i] = tensors[i]->ndim <= 1 ? tm_reshape(tensors[i], (tm_int[]){tensors[i]->numel, 1}, 2) : tensors[i];
     if (tm_error_status() == TM_OK) out = tm_cat_full(parts, n, 1);
     tmi_free(parts, (size_t)n * sizeof *parts);
-    return out;
-}
-
-tm_tensor *tmi_block_diag(tm_tensor *const *tensors, int64_t n)
-{
-    if (n == 0) return tm_zeros((tm_int[]){1, 0}, 2);
-    tm_int cols = 0, at = 0;
-    tm_tensor *out = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        TMI_REQUIRE_PTR(tensors[i]->ndim <= 2, TM_INVALID, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions",
-                        (long long)i, tensors[i]->ndim);
-        tm_tensor *t = at_least(tensors[i], 2);
-        if (!t) return NULL;
-        cols += t->sizes[1];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        tm_tensor *t = at_least(tensors[i], 2);
-        if (!t) return NULL;
-        tm_tensor *row = tm_constant_pad_nd(t, (tm_int[]){at, cols - at - t->sizes[1]}, 2);
-        out = out ? tm_cat((tm_tensor *[]){out, row}, 2) : row;
-        at += t->sizes[1];
-    }
     return out;
 }
 

@@ -1,6 +1,7 @@
 /* Gradients of reductions and scans, written with operators, so that they can be differentiated again. */
 #include <math.h>
 
+#include "base/alloc.h"
 #include "boxing.h"
 #include "compose.h"
 

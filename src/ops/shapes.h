@@ -10,6 +10,8 @@
 
 /* Sizes (and memory order, when dense) of t. */
 tm_status tmi_shape_same(tmi_meta *m, const tm_tensor *t);
+/* The same, and dim must be one of t's. */
+tm_status tmi_shape_same_along(tmi_meta *m, const tm_tensor *t, tm_int dim);
 /* Broadcast of the given tensors; output strides follow the inputs' common memory order as in PyTorch. NULL entries are skipped. */
 tm_status tmi_shape_broadcast(tmi_meta *m, int n, const tm_tensor *const *t);
 /* dims NULL or empty: all of them. */
