@@ -330,7 +330,7 @@ def gradient_function(op, groups):
         indices = [op.arg_index(n) for n in names]
         code = joint(op, formula, names, indices) if len(names) > 1 else single(op, formula, indices[0])
         body.append(code)
-        uses_needs |= "needs" in code
+        uses_needs |= "needs" in code and len(names) == 1
         helpers |= formula.helpers
         saved = sum(1 << i for i in formula.args)
         results = sum(1 << i for i in formula.results)

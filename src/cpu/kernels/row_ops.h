@@ -23,6 +23,8 @@ typedef struct tmk_row_table {
     void (*norm_grad)(const void *g, const void *x, const void *w, int64_t n, double mean, double rstd, double c0, double c1, void *out);
     /* dw += g xhat, db += g; each may be NULL */
     void (*weight_grads)(const void *g, const void *x, int64_t n, double mean, double rstd, void *dw, void *db);
+    void (*affine)(const void *x, int64_t n, double a, double b, void *out);                       /* a x + b */
+    void (*affine2)(const void *g, const void *x, int64_t n, double a, double b, double c, void *out);   /* a g + b x + c */
     /* columns: one row at a time, state per column */
     void (*column_max)(const void *x, int64_t n, void *m);                     /* m = max(m, x) */
     void (*column_exp)(const void *x, int64_t n, const void *m, void *out, double *sum);  /* sum += e = exp(x - m) -> out unless NULL */

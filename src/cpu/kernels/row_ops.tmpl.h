@@ -150,6 +150,18 @@ static void NAME(weight_grads)(const void *g_v, const void *x_v, int64_t n, doub
         for (int64_t i = 0; i < n; i++) db[i] += g[i];
 }
 
+static void NAME(affine)(const void *x, int64_t n, double a_d, double b_d, void *out)
+{
+    T a = (T)a_d, b = (T)b_d;
+    for (int64_t i = 0; i < n; i++) ((T *)out)[i] = ((const T *)x)[i] * a + b;
+}
+
+static void NAME(affine2)(const void *g, const void *x, int64_t n, double a_d, double b_d, double c_d, void *out)
+{
+    T a = (T)a_d, b = (T)b_d, c = (T)c_d;
+    for (int64_t i = 0; i < n; i++) ((T *)out)[i] = (((const T *)g)[i] * a + ((const T *)x)[i] * b) + c;
+}
+
 static void NAME(column_max)(const void *x, int64_t n, void *m_v)
 {
     T *m = m_v;
@@ -198,7 +210,8 @@ static void NAME(column_log_softmax_grad)(const void *g, const void *y, int64_t 
 const tmk_row_table TABLE = {
     .max = NAME(max), .sum = NAME(sum), .dot = NAME(dot), .exp_sum = NAME(exp_sum), .square_dev = NAME(square_dev), .scale = NAME(scale),
     .shift = NAME(shift), .softmax_grad = NAME(softmax_grad), .log_softmax_grad = NAME(log_softmax_grad), .normalize = NAME(normalize),
-    .grad_sums = NAME(grad_sums), .norm_grad = NAME(norm_grad), .weight_grads = NAME(weight_grads), .column_max = NAME(column_max),
+    .grad_sums = NAME(grad_sums), .norm_grad = NAME(norm_grad), .weight_grads = NAME(weight_grads), .affine = NAME(affine), .affine2 = NAME(affine2),
+    .column_max = NAME(column_max),
     .column_exp = NAME(column_exp), .column_scale = NAME(column_scale), .column_shift = NAME(column_shift), .column_dot = NAME(column_dot),
     .column_softmax_grad = NAME(column_softmax_grad), .column_log_softmax_grad = NAME(column_log_softmax_grad),
 };
