@@ -27,7 +27,7 @@
 #define PLAIN_MALLOC 0
 #endif
 
-enum { FINE_MAX = 1024, FINE_CLASSES = 65, SMALL_MAX = 32 * 1024, CLASS_COUNT = FINE_CLASSES + 20, FLUSH_BYTES = 32 * 1024 };
+enum { FINE_MAX = 1024, FINE_CLASSES = 65, SMALL_MAX = 32 * 1024, CLASS_COUNT = FINE_CLASSES + 20 };
 
 typedef struct block { struct block *next; } block;
 
@@ -94,11 +94,12 @@ static void flush_in_use(cache *c)
     raise_peak(atomic_fetch_add_explicit(&total_in_use, by, memory_order_relaxed) + by);
 }
 
-static inline void count_bytes(cache *c, int64_t by)
+/* The shared total, and with it the peak, learns of a thread's small blocks when a free list runs empty or over, and with each large block:
+ * the peak is exact to what one thread's free lists hold. */
+static void count_large(cache *c, int64_t by)
 {
-    int64_t now = atomic_load_explicit(&c->in_use, memory_order_relaxed) + by;
-    atomic_store_explicit(&c->in_use, now, memory_order_relaxed);
-    if (TMI_UNLIKELY(now > FLUSH_BYTES || now < -FLUSH_BYTES)) flush_in_use(c);
+    count(&c->in_use, by);
+    flush_in_use(c);
 }
 
 /* ---- thread caches */
@@ -202,13 +203,15 @@ static void refill(cache *c, int k)
     }
     if (!b->head) cut_slab(c, k, want < 32 ? want : 32);
     pthread_mutex_unlock(&shared.lock);
+    flush_in_use(c);
 }
 
-static void drain(cache *c, int k)
+static __attribute__((noinline)) void drain(cache *c, int k)
 {
     pthread_mutex_lock(&shared.lock);
     move_to_shared(&c->bins[k], k, c->bins[k].count / 2);
     pthread_mutex_unlock(&shared.lock);
+    flush_in_use(c);
 }
 
 /* ---- failures */
@@ -233,7 +236,7 @@ void tmi_alloc_fail_at(int64_t n, int sticky)
     atomic_store(&fail_armed, n > 0);
 }
 
-/* ---- the three ways in: n is never 0 */
+/* ---- the ways in and out: n is never 0 */
 
 static void *large_alloc(cache *c, size_t n)
 {
@@ -244,7 +247,7 @@ static void *large_alloc(cache *c, size_t n)
     if (!p) return out_of_memory(n);
     count(&c->allocations, 1);
     if (fresh) count(&c->fresh, 1);
-    count_bytes(c, (int64_t)n);
+    count_large(c, (int64_t)n);
     return p;
 }
 
@@ -254,76 +257,80 @@ static void *plain_alloc(cache *c, size_t n)
     if (!p) return out_of_memory(n);
     count(&c->allocations, 1);
     count(&c->fresh, 1);
-    count_bytes(c, (int64_t)n);
+    count_large(c, (int64_t)n);
     return p;
 }
 
-static void *class_alloc_slow(cache *c, int k, size_t n)
+static inline void *take(cache *c, int k, size_t size)
 {
-    refill(c, k);
     bin *b = &c->bins[k];
-    if (!b->head) return out_of_memory(n);
     block *p = b->head;
     b->head = p->next;
     b->count--;
     count(&c->allocations, 1);
-    count_bytes(c, (int64_t)class_size(k));
+    count(&c->in_use, (int64_t)size);
     return p;
+}
+
+/* Whatever the short way does not do: the first call of a thread, failures on demand, empty free lists, large blocks. */
+static __attribute__((noinline)) void *alloc_slow(size_t n)
+{
+    cache *c = my_cache();
+    if (!c) return out_of_memory(n);
+    if (atomic_load_explicit(&fail_armed, memory_order_relaxed) && told_to_fail()) return out_of_memory(n);
+    if (PLAIN_MALLOC) return plain_alloc(c, n);
+    if (n > SMALL_MAX) return large_alloc(c, n);
+    int k = class_of(n);
+    if (!c->bins[k].head) refill(c, k);
+    return c->bins[k].head ? take(c, k, class_size(k)) : out_of_memory(n);
 }
 
 static inline void *block_alloc(size_t n)
 {
-    cache *c = my_cache();
-    if (TMI_UNLIKELY(!c)) return out_of_memory(n);
-    if (TMI_UNLIKELY(atomic_load_explicit(&fail_armed, memory_order_relaxed)) && told_to_fail()) return out_of_memory(n);
-    if (PLAIN_MALLOC) return plain_alloc(c, n);
-    if (TMI_UNLIKELY(n > SMALL_MAX)) return large_alloc(c, n);
-    int k = class_of(n);
-    bin *b = &c->bins[k];
-    block *p = b->head;
-    if (TMI_UNLIKELY(!p)) return class_alloc_slow(c, k, n);
-    b->head = p->next;
-    b->count--;
-    count(&c->allocations, 1);
-    count_bytes(c, (int64_t)class_size(k));
-    return p;
+    cache *c = mine;
+    int k = (int)((n + 15) / 16);
+    if (TMI_UNLIKELY(PLAIN_MALLOC || n > FINE_MAX || !c || atomic_load_explicit(&fail_armed, memory_order_relaxed) || !c->bins[k].head))
+        return alloc_slow(n);
+    return take(c, k, (size_t)k * 16);
 }
 
 static void large_free(cache *c, void *p, size_t n)
 {
-    pthread_mutex_lock(&shared.lock);
-    tmi_pages_give(p, n);
-    pthread_mutex_unlock(&shared.lock);
-    count(&c->frees, 1);
-    count_bytes(c, -(int64_t)n);
-}
-
-static void plain_free(cache *c, void *p, size_t n)
-{
-    free(p);
-    count(&c->frees, 1);
-    count_bytes(c, -(int64_t)n);
-}
-
-static inline void block_free(void *p, size_t n)
-{
-    cache *c = my_cache();
-    if (TMI_UNLIKELY(!c)) return;   /* no memory to note that memory is free: the block is lost */
     if (PLAIN_MALLOC) {
-        plain_free(c, p, n);
-        return;
+        free(p);
+    } else {
+        pthread_mutex_lock(&shared.lock);
+        tmi_pages_give(p, n);
+        pthread_mutex_unlock(&shared.lock);
     }
-    if (TMI_UNLIKELY(n > SMALL_MAX)) {
-        large_free(c, p, n);
-        return;
-    }
-    int k = class_of(n);
+    count(&c->frees, 1);
+    count_large(c, -(int64_t)n);
+}
+
+static inline void give(cache *c, void *p, int k, size_t size)
+{
     bin *b = &c->bins[k];
     ((block *)p)->next = b->head;
     b->head = p;
     count(&c->frees, 1);
-    count_bytes(c, -(int64_t)class_size(k));
+    count(&c->in_use, -(int64_t)size);
     if (TMI_UNLIKELY(++b->count > b->limit)) drain(c, k);
+}
+
+static __attribute__((noinline)) void free_slow(void *p, size_t n)
+{
+    cache *c = my_cache();
+    if (!c) return;   /* no memory to note that memory is free: the block is lost */
+    if (PLAIN_MALLOC || n > SMALL_MAX) large_free(c, p, n);
+    else give(c, p, class_of(n), class_size(class_of(n)));
+}
+
+static inline void block_free(void *p, size_t n)
+{
+    cache *c = mine;
+    int k = (int)((n + 15) / 16);
+    if (TMI_UNLIKELY(PLAIN_MALLOC || n > FINE_MAX || !c)) free_slow(p, n);
+    else give(c, p, k, (size_t)k * 16);
 }
 
 void *tmi_alloc(size_t nbytes) { return block_alloc(nbytes ? nbytes : 1); }

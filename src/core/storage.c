@@ -1,67 +1,83 @@
-/* Storage: one block of bytes, reference-counted. Blocks of up to 512 bytes lie in the same allocation as the struct, behind it: a small
- * tensor then costs two allocations instead of three. */
+/* Storage: one block of bytes, reference-counted. Data of up to 512 bytes lies in the same block as the struct, behind it, and so does the
+ * tensor that is made with it (tmi_storage_with_tensor): a small tensor then costs one allocation instead of three. */
 #include "base/alloc.h"
 #include "tensor_state.h"
 
-enum { HEAD = 128 /* the struct, rounded up so that data is 64-byte aligned */, INLINE_MAX = 512 };
-_Static_assert(sizeof(tm_storage) <= HEAD, "storage struct outgrew its place in front of inline data");
+enum { INLINE_MAX = 512 };
 
-/* AddressSanitizer shall see each end of a data block, so there data is always apart. */
+/* AddressSanitizer shall see the end of each piece, so there nothing is put together. */
 #if defined(__SANITIZE_ADDRESS__)
-#define INLINE_LIMIT 0
+#define TOGETHER 0
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define INLINE_LIMIT 0
+#define TOGETHER 0
 #endif
 #endif
-#ifndef INLINE_LIMIT
-#define INLINE_LIMIT INLINE_MAX
+#ifndef TOGETHER
+#define TOGETHER 1
 #endif
 
-static inline char *inline_data(tm_storage *s) { return (char *)s + HEAD; }
+static inline size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
+static inline char *inline_data(tm_storage *s) { return (char *)s + s->inline_at; }
+static inline bool is_inline(const tm_storage *s) { return s->inline_at && s->data == (const char *)s + s->inline_at; }
 
-static inline void init(tm_storage *s, void *data, size_t nbytes, tm_device device, uint32_t flags)
+/* Field by field: clearing the struct first would cost more than all of this. */
+static inline void init(tm_storage *s, size_t nbytes, size_t capacity, tm_device device, uint32_t flags, size_t block_bytes)
 {
-    *s = (tm_storage){.data = data, .nbytes = nbytes, .capacity = nbytes, .device = device, .flags = flags};
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 0);
+    s->nbytes = nbytes;
+    s->capacity = capacity;
+    s->device = device;
+    s->flags = flags;
+    s->block_bytes = (uint32_t)block_bytes;
+    s->inline_at = 0;
+    s->deleter = NULL;
+    s->deleter_ctx = NULL;
+    s->pyobj = NULL;
 }
 
-static void *data_for(size_t nbytes, tm_device device)
+/* A storage with `extra` bytes kept free right behind the struct. */
+static inline tm_storage *new_storage(size_t nbytes, tm_device device, size_t extra)
 {
-    return device.type == TM_CPU ? tmi_data_alloc(nbytes) : NULL;
-}
-
-static tm_storage *new_inline(size_t nbytes, tm_device device)
-{
-    size_t room = (nbytes + 63) & ~(size_t)63;
-    tm_storage *s = tmi_data_alloc(HEAD + room);
-    if (!s) return NULL;
-    init(s, inline_data(s), nbytes, device, TMI_STORAGE_INLINE);
-    s->inline_bytes = (uint32_t)room;
-    s->capacity = room;
-    return s;
-}
-
-tm_storage *tmi_storage_new(size_t nbytes, tm_device device)
-{
-    if (device.type == TM_CPU && nbytes && nbytes <= INLINE_LIMIT) return new_inline(nbytes, device);
-    tm_storage *s = tmi_alloc(sizeof *s);
-    if (!s) return NULL;
-    void *data = data_for(nbytes, device);
-    if (!data && device.type == TM_CPU) {
-        tmi_free(s, sizeof *s);
-        return NULL;
+    size_t head = round64(sizeof(tm_storage) + extra);
+    bool with_data = TOGETHER && device.type == TM_CPU && nbytes && nbytes <= INLINE_MAX;
+    size_t room = with_data ? round64(nbytes) : 0;
+    tm_storage *s = tmi_data_alloc(head + room);
+    if (TMI_UNLIKELY(!s)) return NULL;
+    init(s, nbytes, room ? room : nbytes, device, 0, head + room);
+    if (with_data) {
+        s->inline_at = (uint32_t)head;
+        s->data = inline_data(s);
+        return s;
     }
-    init(s, data, nbytes, device, 0);
-    return s;
+    s->data = device.type == TM_CPU ? tmi_data_alloc(nbytes) : NULL;
+    if (TMI_LIKELY(s->data || device.type != TM_CPU)) return s;
+    tmi_data_free(s, head);
+    return NULL;
+}
+
+tm_storage *tmi_storage_new(size_t nbytes, tm_device device) { return new_storage(nbytes, device, 0); }
+
+tm_storage *tmi_storage_with_tensor(size_t nbytes, tm_device device, tm_tensor **place)
+{
+    tm_storage *s = new_storage(nbytes, device, TOGETHER ? sizeof(tm_tensor) : 0);
+    if (TMI_UNLIKELY(!s)) return NULL;
+    *place = TOGETHER ? (tm_tensor *)(void *)(s + 1) : tmi_alloc(sizeof(tm_tensor));
+    if (*place) {
+        (*place)->home = TOGETHER ? s : NULL;
+        return s;
+    }
+    tmi_storage_release(s);
+    return NULL;
 }
 
 tm_storage *tmi_storage_wrap(void *data, size_t nbytes, tm_device device, void (*deleter)(void *), void *ctx)
 {
-    tm_storage *s = tmi_alloc(sizeof *s);
+    tm_storage *s = tmi_data_alloc(sizeof *s);
     if (!s) return NULL;
-    init(s, data, nbytes, device, TMI_STORAGE_FIXED | TMI_STORAGE_FOREIGN);
+    init(s, nbytes, nbytes, device, TMI_STORAGE_FIXED | TMI_STORAGE_FOREIGN, sizeof *s);
+    s->data = data;
     s->deleter = deleter;
     s->deleter_ctx = ctx;
     return s;
@@ -85,20 +101,15 @@ static void free_data(tm_storage *s)
 {
     if (s->flags & TMI_STORAGE_FOREIGN) {
         if (s->deleter) call_deleter(s);
-    } else if (s->data && s->data != inline_data(s)) {
+    } else if (s->data && !is_inline(s)) {
         tmi_data_free(s->data, s->capacity);
     }
 }
 
-static void free_storage(tm_storage *s)
+static inline void free_storage(tm_storage *s)
 {
-    if (s->flags & TMI_STORAGE_INLINE) {
-        if (TMI_UNLIKELY(s->data != inline_data(s))) free_data(s);
-        tmi_data_free(s, HEAD + s->inline_bytes);
-        return;
-    }
-    free_data(s);
-    tmi_free(s, sizeof *s);
+    if (!is_inline(s)) free_data(s);
+    tmi_data_free(s, s->block_bytes);
 }
 
 void tmi_storage_release(tm_storage *s)
@@ -113,7 +124,7 @@ void tmi_storage_release(tm_storage *s)
 tm_status tmi_storage_resize(tm_storage *s, size_t nbytes)
 {
     TMI_REQUIRE(!(s->flags & (TMI_STORAGE_FIXED | TMI_STORAGE_MAPPED)), TM_INVALID, "Trying to resize storage that is not resizable");
-    bool fits = nbytes <= s->capacity && (nbytes >= s->capacity / 2 || s->data == inline_data(s));
+    bool fits = nbytes <= s->capacity && (nbytes >= s->capacity / 2 || is_inline(s));
     if (fits || s->device.type != TM_CPU) {
         s->nbytes = nbytes;
         if (!fits) s->capacity = nbytes;

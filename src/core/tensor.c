@@ -38,34 +38,31 @@ static inline void free_dims(tm_tensor *t)
     if (TMI_UNLIKELY(t->ndim > TMI_INLINE_DIMS)) tmi_free(t->sizes, (size_t)t->ndim * 2 * sizeof *t->sizes);
 }
 
-/* Everything but dims and storage. On failure nothing is left allocated. */
-static tm_tensor *new_struct(int ndim, tm_dtype dtype, tm_device device)
+/* Everything but shape, storage, version and home. */
+static inline void init_struct(tm_tensor *t, int ndim, tm_dtype dtype, tm_device device)
 {
-    tm_tensor *t = tmi_alloc(sizeof *t);
-    if (TMI_UNLIKELY(!t)) return NULL;
     atomic_init(&t->refs, 1);
-    t->ndim = ndim;
-    if (TMI_UNLIKELY(place_dims(t, ndim) != TM_OK)) {
-        tmi_free(t, sizeof *t);
-        return NULL;
-    }
-    t->storage = NULL;
     t->offset = 0;
+    t->ndim = ndim;
     t->dtype = (uint8_t)dtype;
     t->layout = TM_STRIDED;
     t->device = device;
     t->flags = 0;
-    t->version = NULL;
     t->grad_meta = NULL;
     t->ext = NULL;
     t->pyobj = NULL;
-    return t;
 }
 
-static void free_struct(tm_tensor *t)
+/* A struct in a block of its own. On failure nothing is left allocated. */
+static tm_tensor *new_struct(int ndim, tm_dtype dtype, tm_device device)
 {
-    free_dims(t);
+    tm_tensor *t = tmi_alloc(sizeof *t);
+    if (TMI_UNLIKELY(!t)) return NULL;
+    init_struct(t, ndim, dtype, device);
+    t->home = NULL;
+    if (TMI_LIKELY(place_dims(t, ndim) == TM_OK)) return t;
     tmi_free(t, sizeof *t);
+    return NULL;
 }
 
 static bool strides_are_contiguous(const tm_tensor *t)
@@ -125,13 +122,21 @@ static void share_version(tm_tensor *t, const tm_tensor *from)
     t->flags |= TMI_OWN_VERSION;
 }
 
+/* The struct's own memory goes last: with its home storage, or by itself. */
 void tmi_tensor_free(tm_tensor *t)
 {
     if (TMI_UNLIKELY(t->grad_meta && tmi_hooks.free_grad_meta)) tmi_hooks.free_grad_meta(t);
     if (TMI_UNLIKELY(t->ext && tmi_hooks.free_ext)) tmi_hooks.free_ext(t);
     if (TMI_UNLIKELY(t->flags & TMI_OWN_VERSION)) drop_version(t);
-    tmi_storage_release(t->storage);
-    free_struct(t);
+    free_dims(t);
+    tm_storage *storage = t->storage, *home = t->home;
+    if (TMI_LIKELY(home == storage)) {
+        tmi_storage_release(storage);
+        return;
+    }
+    if (home) tmi_storage_release(home);
+    else tmi_free(t, sizeof *t);
+    tmi_storage_release(storage);
 }
 
 void tmi_wrapper_count(tm_tensor *t, int step)
@@ -173,21 +178,61 @@ static tm_status check_dtype_device(tm_dtype dtype, tm_device device)
     return TM_OK;
 }
 
-tm_tensor *tmi_tensor_new(int ndim, const int64_t *sizes, const int64_t *strides, tm_dtype dtype, tm_device device)
+static tm_tensor *new_strided(int ndim, const int64_t *sizes, const int64_t *strides, tm_dtype dtype, tm_device device)
 {
     int64_t numel;
-    TMI_TRY_PTR(check_dtype_device(dtype, device));
     TMI_TRY_PTR(tmi_check_sizes(ndim, sizes, dtype, &numel));
     size_t nbytes = (size_t)numel * tmi_dtypes[dtype].size;
     if (strides) TMI_TRY_PTR(bytes_needed(ndim, sizes, strides, 0, dtype, &nbytes));
-    tm_tensor *t = new_struct(ndim, dtype, device);
-    if (TMI_UNLIKELY(!t)) return NULL;
-    tm_storage *s = tmi_storage_new(nbytes, device);
-    if (TMI_UNLIKELY(!s)) {
-        free_struct(t);
+    tm_tensor *t;
+    tm_storage *s = tmi_storage_with_tensor(nbytes, device, &t);
+    if (TMI_UNLIKELY(!s)) return NULL;
+    init_struct(t, ndim, dtype, device);
+    if (TMI_UNLIKELY(place_dims(t, ndim) != TM_OK)) {
+        if (!t->home) tmi_free(t, sizeof *t);
+        tmi_storage_release(s);
         return NULL;
     }
     set_shape(t, sizes, strides, numel);
+    take_storage(t, s);
+    return t;
+}
+
+/* Strides and element count of a contiguous tensor in one pass; false where something is odd (a negative size, too many elements), which
+ * new_strided then looks at closely. `most`: elements that fit. */
+static inline bool quick_shape(int ndim, const int64_t *sizes, int64_t *strides, int64_t most, int64_t *numel)
+{
+    int64_t n = 1, negative = 0;
+    bool over = false, zero = false;
+    for (int i = ndim - 1; i >= 0; i--) {
+        int64_t size = sizes[i];
+        strides[i] = n;
+        negative |= size;
+        zero |= size == 0;
+        over |= __builtin_mul_overflow(n, size + (size == 0), &n);
+    }
+    *numel = zero ? 0 : n;
+    return !over && negative >= 0 && n <= most;
+}
+
+/* The way of nearly every new tensor: contiguous, at most 8 dims. */
+tm_tensor *tmi_tensor_new(int ndim, const int64_t *sizes, const int64_t *strides, tm_dtype dtype, tm_device device)
+{
+    TMI_TRY_PTR(check_dtype_device(dtype, device));
+    int64_t numel, dense[TMI_INLINE_DIMS], size = tmi_dtypes[dtype].size;
+    if (TMI_UNLIKELY(strides || (unsigned)ndim > TMI_INLINE_DIMS || !quick_shape(ndim, sizes, dense, INT64_MAX >> 4, &numel)))
+        return new_strided(ndim, sizes, strides, dtype, device);
+    tm_tensor *t;
+    tm_storage *s = tmi_storage_with_tensor((size_t)(numel * size), device, &t);
+    if (TMI_UNLIKELY(!s)) return NULL;
+    init_struct(t, ndim, dtype, device);
+    point_inline(t);
+    for (int i = 0; i < ndim; i++) {
+        t->inline_dims[i] = sizes[i];
+        t->inline_dims[TMI_INLINE_DIMS + i] = dense[i];
+    }
+    t->numel = numel;
+    t->flags = TMI_CONTIGUOUS;
     take_storage(t, s);
     return t;
 }
@@ -257,13 +302,14 @@ tm_status tmi_tensor_restride(tm_tensor *t, int ndim, const int64_t *sizes, cons
     return TM_OK;
 }
 
+/* The reference to the storage that the struct lies in stays with the struct. */
 tm_status tmi_tensor_set_storage(tm_tensor *t, tm_storage *storage)
 {
     tm_storage *old = t->storage;
     drop_version(t);
-    take_storage(t, tmi_storage_retain(storage));
+    take_storage(t, storage == t->home ? storage : tmi_storage_retain(storage));
     t->device = storage->device;
-    tmi_storage_release(old);
+    if (old != t->home) tmi_storage_release(old);
     return TM_OK;
 }
 

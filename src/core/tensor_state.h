@@ -22,7 +22,6 @@ enum {
     TMI_STORAGE_SHARED = 4,
     TMI_STORAGE_FIXED = 8,        /* cannot be resized */
     TMI_STORAGE_FOREIGN = 16,     /* data came from outside (tmi_storage_wrap): `deleter`, if any, gives it back */
-    TMI_STORAGE_INLINE = 32,      /* the struct has room for small data behind it */
 };
 
 typedef struct tm_storage {
@@ -31,7 +30,8 @@ typedef struct tm_storage {
     size_t nbytes, capacity;
     tm_device device;
     uint32_t flags;
-    uint32_t inline_bytes;        /* room behind the struct */
+    uint32_t block_bytes;         /* of the block that starts with this struct: a tensor struct and small data may lie behind it */
+    uint32_t inline_at;           /* where in the block that data is */
     void (*deleter)(void *ctx);
     void *deleter_ctx;
     void *pyobj;
@@ -62,6 +62,7 @@ struct tmi_ext;         /* layouts and wrappers */
 struct tm_tensor {
     tmi_refcount refs;
     tm_storage *storage;          /* owned reference */
+    tm_storage *home;             /* the storage whose block this struct lies in, kept alive by it; NULL: a block of its own */
     int64_t offset;               /* elements */
     int64_t numel;
     int64_t *sizes, *strides;     /* point at `inline_dims` or, beyond 8 dims, at one heap block */
@@ -97,6 +98,7 @@ tm_status tmi_tensor_own_version(tm_tensor *t);            /* t counts its chang
 
 tm_storage *tmi_storage_new(size_t nbytes, tm_device device);
 tm_storage *tmi_storage_wrap(void *data, size_t nbytes, tm_device device, void (*deleter)(void *), void *ctx);
+tm_storage *tmi_storage_with_tensor(size_t nbytes, tm_device device, tm_tensor **place);  /* and room for the tensor struct, `home` set */
 tm_storage *tmi_storage_retain(tm_storage *s);
 void tmi_storage_release(tm_storage *s);
 tm_status tmi_storage_resize(tm_storage *s, size_t nbytes);
