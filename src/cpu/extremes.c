@@ -158,7 +158,7 @@ static tm_status find_extremes(tm_tensor *values, tm_tensor *indices, const tm_t
     s.row = k->row[s.acc][which ? TMK_FOLD_MIN : TMK_FOLD_MAX];
     s.tree = k->tree[s.acc][which ? TMK_FOLD_MIN : TMK_FOLD_MAX];
     s.arg_rows = k->arg_rows[s.acc][which];
-    s.load = k->load[t->dtype][s.acc];
+    s.load = tmk_load(t->dtype, s.acc);
     s.flip = t->dtype == TM_U64;
     s.direct = t->dtype == tmk_acc_dtype(s.acc);
     s.n_parts = l.inner == 1 ? (l.length + PART - 1) / PART : 1;

@@ -184,7 +184,7 @@ static void plan_functions(plan *p, const tm_tensor *in, const tmk_reduction *r)
     p->row = k->row[r->acc][r->fold];
     p->rows = k->rows[r->acc][r->fold];
     p->tree = k->tree[r->acc][r->fold];
-    p->load = k->load[in->dtype][r->acc];
+    p->load = tmk_load(in->dtype, r->acc);
     p->mapper = r->map == TMK_MAP_ID ? NULL : k->map[r->acc][r->map];
     p->direct = !p->mapper && in->dtype == tmk_acc_dtype(r->acc) && r->acc != TMK_ACC_U8;
     if (r->acc == TMK_ACC_U8 && in->dtype == TM_BOOL) p->direct = true;

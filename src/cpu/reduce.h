@@ -13,6 +13,8 @@ typedef struct tmk_reduction {
     const void *centre;   /* TMK_MAP_DEV_SQ, TMK_MAP_EXP_DEV: one number of type acc per output */
 } tmk_reduction;
 
+/* How elements of a dtype become accumulator numbers; never NULL. */
+tmk_load_fn *tmk_load(tm_dtype from, tmk_acc to);
 size_t tmk_acc_size(tmk_acc acc);
 /* The dtype whose elements look like the accumulator's. */
 tm_dtype tmk_acc_dtype(tmk_acc acc);

@@ -47,7 +47,7 @@ static bool computed_directly(tm_dtype d) { return d == TM_F32 || d == TM_F64; }
 const void *tmk_row_load(const void *at, tm_dtype dtype, int64_t n, void *buf)
 {
     if (!at || computed_directly(dtype)) return at;
-    tmk_folds()->load[dtype][TMK_ACC_F32](at, 1, n, buf);
+    tmk_load(dtype, TMK_ACC_F32)(at, 1, n, buf);
     return buf;
 }
 

@@ -181,88 +181,48 @@
 #undef FOLD_SCALAR
 #undef T
 
-/* ---- loads */
-#define FROM_COMPLEX(x) ((D)cabs(x))
+/* ---- loads that matter; the rest is in load_numbers.c */
+#define CONVERT(x) half_to_float(x)
+#define S tmi_f16
 #define D float
-#define TO(x) load_f32_##x
-#include "load_numbers.tmpl.h"
+#define NAME load_f32_f16
+#include "load_number.tmpl.h"
+#undef S
+#undef NAME
+#undef CONVERT
+#define CONVERT(x) tmi_bf16_to_f32(x)
+#define S tmi_bf16
+#define NAME load_f32_bf16
+#include "load_number.tmpl.h"
+#undef S
 #undef D
-#undef TO
+#undef NAME
+#undef CONVERT
+#define CONVERT(x) ((D)(x))
+#define S float
 #define D double
-#define TO(x) load_f64_##x
-#include "load_numbers.tmpl.h"
+#define NAME load_f64_f32
+#include "load_number.tmpl.h"
+#undef S
 #undef D
-#undef TO
+#undef NAME
+#define S int32_t
 #define D int64_t
-#define TO(x) load_i64_##x
-#include "load_numbers.tmpl.h"
+#define NAME load_i64_i32
+#include "load_number.tmpl.h"
+#undef S
+#undef NAME
+#define S uint8_t
+#define NAME load_i64_u8
+#include "load_number.tmpl.h"
+#undef S
 #undef D
-#undef TO
-#undef FROM_COMPLEX
-#define FROM_COMPLEX(x) ((D)(x))
-#define D tmi_c64
-#define TO(x) load_c64_##x
-#include "load_numbers.tmpl.h"
-#undef D
-#undef TO
-#define D tmi_c128
-#define TO(x) load_c128_##x
-#include "load_numbers.tmpl.h"
-#undef D
-#undef TO
+#undef NAME
+#undef CONVERT
 
 #define TEST(x) ((x) != 0)
-#define S uint8_t
-#define NAME flags_1
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S uint16_t
-#define NAME flags_2
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S uint32_t
-#define NAME flags_4
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S uint64_t
-#define NAME flags_8
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
 #define S float
 #define NAME flags_f32
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S double
-#define NAME flags_f64
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S tmi_c64
-#define NAME flags_c64
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#define S tmi_c128
-#define NAME flags_c128
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#undef TEST
-#define TEST(x) (((x) & 0x7fff) != 0)   /* f16 and bf16: both zeros */
-#define S uint16_t
-#define NAME flags_half
-#include "load_flags.tmpl.h"
-#undef S
-#undef NAME
-#undef TEST
-#define TEST(x) (((x) & 0x7f) != 0)
-#define S uint8_t
-#define NAME flags_f8
 #include "load_flags.tmpl.h"
 #undef S
 #undef NAME
@@ -314,8 +274,6 @@
 #undef T
 #undef ITYPE
 
-#define LOADS(d, flags)                                                                                               \
-    { load_f32_##d, load_f64_##d, load_i64_##d, flags, load_c64_##d, load_c128_##d }
 
 const tmk_fold_table TMK_FOR_ISA(tmk_fold_table) = {
     .row = {
@@ -343,12 +301,11 @@ const tmk_fold_table TMK_FOR_ISA(tmk_fold_table) = {
         [TMK_ACC_C128] = {c128_sum_tree, c128_prod_tree},
     },
     .load = {
-        [TM_BOOL] = LOADS(bool, flags_1), [TM_U8] = LOADS(u8, flags_1), [TM_I8] = LOADS(i8, flags_1),
-        [TM_I16] = LOADS(i16, flags_2), [TM_I32] = LOADS(i32, flags_4), [TM_I64] = LOADS(i64, flags_8),
-        [TM_F16] = LOADS(f16, flags_half), [TM_F32] = LOADS(f32, flags_f32), [TM_F64] = LOADS(f64, flags_f64),
-        [TM_C64] = LOADS(c64, flags_c64), [TM_C128] = LOADS(c128, flags_c128), [TM_BF16] = LOADS(bf16, flags_half),
-        [TM_U16] = LOADS(u16, flags_2), [TM_U32] = LOADS(u32, flags_4), [TM_U64] = LOADS(u64, flags_8),
-        [TM_F8_E4M3FN] = LOADS(f8_e4m3fn, flags_f8), [TM_F8_E5M2] = LOADS(f8_e5m2, flags_f8),
+        [TM_F16] = {[TMK_ACC_F32] = load_f32_f16},
+        [TM_BF16] = {[TMK_ACC_F32] = load_f32_bf16},
+        [TM_F32] = {[TMK_ACC_F64] = load_f64_f32, [TMK_ACC_U8] = flags_f32},
+        [TM_I32] = {[TMK_ACC_I64] = load_i64_i32},
+        [TM_U8] = {[TMK_ACC_I64] = load_i64_u8},
     },
     .map = {
         [TMK_ACC_F32] = {NULL, f32_map_abs, f32_map_square, f32_map_nonzero, f32_map_nan_zero, f32_map_not_nan, f32_map_pow,

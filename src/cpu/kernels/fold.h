@@ -18,6 +18,9 @@ typedef enum tmk_map {
     TMK_MAP_EXP_DEV, TMK_MAP_COUNT
 } tmk_map;
 
+/* dst[i] = (accumulator)src[i * stride]; complex to real is the magnitude, anything to U8 is "not zero" */
+typedef void tmk_load_fn(const void *src, int64_t stride, int64_t n, void *dst);
+
 typedef struct tmk_fold_table {
     /* lanes[i % 32] = fold(lanes[i % 32], x[i]) */
     void (*row[TMK_ACC_COUNT][TMK_FOLD_COUNT])(const void *x, int64_t n, void *lanes);
@@ -25,8 +28,7 @@ typedef struct tmk_fold_table {
     void (*rows[TMK_ACC_COUNT][TMK_FOLD_COUNT])(const void *x, int64_t stride, int64_t n_rows, int64_t width, void *acc);
     /* out = lanes combined as a tree */
     void (*tree[TMK_ACC_COUNT][TMK_FOLD_COUNT])(void *lanes, void *out);
-    /* dst[i] = (acc type)src[i * stride]; complex to real is the magnitude, anything to U8 is "not zero" */
-    void (*load[TM_DTYPE_COUNT][TMK_ACC_COUNT])(const void *src, int64_t stride, int64_t n, void *dst);
+    tmk_load_fn *load[TM_DTYPE_COUNT][TMK_ACC_COUNT];   /* NULL: see tmk_load */
     /* dst[i] = map(src[i], param[i * step]); dst may be src */
     void (*map[TMK_ACC_COUNT][TMK_MAP_COUNT])(const void *src, int64_t n, void *dst, const void *param, int64_t step);
     /* per column the extreme over n_rows >= 1 rows (at most 2^31) and the first row that has it, as an integer as wide as the number;
