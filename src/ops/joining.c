@@ -351,7 +351,7 @@ static tm_tensor_list *grid(tm_tensor *const *tensors, int64_t n, bool swap)
         TMI_REQUIRE_PTR(tensors[i]->dtype == tensors[0]->dtype, TM_INVALID, "torch.meshgrid expects all tensors to have the same dtype");
         sizes[swap && i < 2 && n > 1 ? 1 - i : i] = tensors[i]->numel;
     }
-    tm_tensor_list *out = tmi_list_new(n);
+    tm_tensor_list *out = tmi_own_list(tmi_list_new(n));
     for (int64_t i = 0; out && i < n; i++) {
         tm_int view[TMI_MAX_DIMS];
         for (int64_t d = 0; d < n; d++) view[d] = 1;
@@ -360,11 +360,7 @@ static tm_tensor_list *grid(tm_tensor *const *tensors, int64_t n, bool swap)
         if (t) tmi_retain(t);
         out->t[i] = t;
     }
-    if (tm_error_status() != TM_OK && out) {
-        tm_tensor_list_release(out);
-        return NULL;
-    }
-    return out;
+    return tm_error_status() == TM_OK ? out : NULL;
 }
 tm_tensor_list *tmi_meshgrid(tm_tensor *const *tensors, int64_t n) { return grid(tensors, n, false); }
 tm_tensor_list *tmi_meshgrid_indexing(tm_tensor *const *tensors, int64_t n, const char *indexing)
@@ -382,9 +378,7 @@ tm_tensor *tmi_cartesian_prod(tm_tensor *const *tensors, int64_t n)
     tm_tensor_list *grids = grid(tensors, n, false);
     if (!grids) return NULL;
     tm_tensor *out = tm_stack_full(grids->t, n, -1);
-    if (out) out = tm_reshape(out, (tm_int[]){-1, n}, 2);
-    tm_tensor_list_release(grids);
-    return out;
+    return out ? tm_reshape(out, (tm_int[]){-1, n}, 2) : NULL;
 }
 
 /* Rows of positions i0 < i1 < ... (or <=), in lexicographic order. */
