@@ -206,6 +206,9 @@ tm_tensor_list *tmi_foreach_copy(tm_tensor *const *self, int64_t n, tm_tensor *c
 
 /* ---------------------------------------------------------------- two operands */
 
+static tm_tensor *larger_into(tm_tensor *self, tm_tensor *other) { return tm_copy_inplace(self, tm_maximum(self, other)); }
+static tm_tensor *smaller_into(tm_tensor *self, tm_tensor *other) { return tm_copy_inplace(self, tm_minimum(self, other)); }
+
 tm_tensor_list *tmi_foreach_add_scalar(tm_tensor *const *self, int64_t n, tm_scalar x) { return map_numbers(self, n, &x, 0, tm_add_scalar); }
 tm_status tmi_foreach_add_scalar_(tm_tensor *const *self, int64_t n, tm_scalar x) { return each_number(self, n, &x, 0, tm_add_scalar_inplace); }
 tm_tensor_list *tmi_foreach_add_numbers(tm_tensor *const *self, int64_t n, const tm_scalar *x, int64_t n_x)
@@ -297,7 +300,7 @@ tm_status tmi_foreach_clamp_min_numbers_(tm_tensor *const *self, int64_t n, cons
 }
 
 tm_tensor_list *tmi_foreach_maximum_list(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return map2(self, n, other, n_other, tm_maximum); }
-tm_status tmi_foreach_maximum_list_(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return each2(self, n, other, n_other, tm_maximum_inplace); }
+tm_status tmi_foreach_maximum_list_(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return each2(self, n, other, n_other, larger_into); }
 
 tm_tensor_list *tmi_foreach_maximum_scalar(tm_tensor *const *self, int64_t n, tm_scalar x) { return map_numbers(self, n, &x, 0, tm_clamp_min); }
 tm_status tmi_foreach_maximum_scalar_(tm_tensor *const *self, int64_t n, tm_scalar x) { return each_number(self, n, &x, 0, tm_clamp_min_inplace); }
@@ -313,7 +316,7 @@ tm_status tmi_foreach_maximum_numbers_(tm_tensor *const *self, int64_t n, const 
 }
 
 tm_tensor_list *tmi_foreach_minimum_list(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return map2(self, n, other, n_other, tm_minimum); }
-tm_status tmi_foreach_minimum_list_(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return each2(self, n, other, n_other, tm_minimum_inplace); }
+tm_status tmi_foreach_minimum_list_(tm_tensor *const *self, int64_t n, tm_tensor *const *other, int64_t n_other) { return each2(self, n, other, n_other, smaller_into); }
 
 tm_tensor_list *tmi_foreach_minimum_scalar(tm_tensor *const *self, int64_t n, tm_scalar x) { return map_numbers(self, n, &x, 0, tm_clamp_max); }
 tm_status tmi_foreach_minimum_scalar_(tm_tensor *const *self, int64_t n, tm_scalar x) { return each_number(self, n, &x, 0, tm_clamp_max_inplace); }
@@ -528,7 +531,6 @@ tm_status tmi_foreach_addcdiv_tensor_(tm_tensor *const *self, int64_t n, tm_tens
     return status;
 }
 
-typedef tm_tensor *lerp_fn(tm_tensor *, tm_tensor *, tm_scalar);
 static tm_tensor_list *lerps(tm_tensor *const *self, int64_t n, tm_tensor *const *end, int64_t n_end, const tm_scalar *w, int step)
 {
     TMI_TRY_PTR(not_empty(n));
