@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- tables */
 
-typedef enum form { UNARY, BINARY, TERNARY, TEST, COMPARE, WHERE, PART, PAIR } form;
+typedef enum form { UNARY, BINARY, EACH, TERNARY, TEST, COMPARE, WHERE, PART, PAIR } form;
 
 static const uint8_t forms[TMK_PW_COUNT] = {
 #define P(NAME, name, form, F, I, U, B, C) form,
@@ -33,7 +33,7 @@ typedef struct tables {
     {                                                                                                                 \
         .loops = {[TM_BOOL] = tmk_loops_b8_##ints, [TM_U8] = tmk_loops_u8_##ints, [TM_I8] = tmk_loops_i8_##ints,      \
                   [TM_I16] = tmk_loops_i16_##ints, [TM_I32] = tmk_loops_i32_##ints, [TM_I64] = tmk_loops_i64_##ints,  \
-                  [TM_U16] = tmk_loops_u16_##ints, [TM_U32] = tmk_loops_u32_##ints, [TM_U64] = tmk_loops_u64_##ints,  \
+                  [TM_U16] = tmk_loops_u16_scalar, [TM_U32] = tmk_loops_u32_scalar, [TM_U64] = tmk_loops_u64_scalar,  \
                   [TM_F32] = tmk_loops_f32_##isa, [TM_F64] = tmk_loops_f64_##isa, [TM_C64] = tmk_loops_c64_scalar,    \
                   [TM_C128] = tmk_loops_c128_scalar},                                                                 \
         .casts = tmk_casts_##isa, .stream = tmk_stream_##isa,                                                         \

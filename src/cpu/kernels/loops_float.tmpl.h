@@ -64,6 +64,7 @@ TMK_INLINE void loop_BINARY(char *const *data, const int64_t *steps, int64_t n, 
     for (; n >= W; n -= W, y += W) F(store)(y, op(next(&a), next(&b), p));
     if (n) F(store_n)(y, op(last(&a, (int)n), last(&b, (int)n), p), (int)n);
 }
+#define loop_EACH loop_BINARY
 TMK_INLINE void loop_TERNARY(char *const *data, const int64_t *steps, int64_t n, const tmk_params *params, V (*op)(V, V, V, const S *))
 {
     S p[TMK_MAX_PARAMS], *y = (S *)data[0];

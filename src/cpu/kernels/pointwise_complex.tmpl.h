@@ -24,6 +24,10 @@ TMK_INLINE void N(loop_BINARY)(char *const *data, const int64_t *steps, int64_t 
     T p = N(param)(params, 0);
     for (int64_t i = 0; i < n; i++) ((T *)data[0])[i] = op(AT(T, 1, i), AT(T, 2, i), p);
 }
+TMK_INLINE void N(loop_EACH)(char *const *data, const int64_t *steps, int64_t n, const tmk_params *params, T (*op)(T, T, T))
+{
+    N(loop_BINARY)(data, steps, n, params, op);
+}
 TMK_INLINE void N(loop_TERNARY)(char *const *data, const int64_t *steps, int64_t n, const tmk_params *params, T (*op)(T, T, T, T))
 {
     T p = N(param)(params, 0);

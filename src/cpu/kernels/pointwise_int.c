@@ -48,6 +48,18 @@
 #define COLUMN(F, I, U, B, C) I
 #include "pointwise_int.tmpl.h"
 
+#define TYPE b8
+#define T uint8_t
+#define UT uint32_t
+#define SIGNED 0
+#define BITS 1
+#define IS_BOOL 1
+#define COLUMN(F, I, U, B, C) B
+#include "pointwise_int.tmpl.h"
+#endif
+
+/* The wide unsigned types are rare: the lowest ISA only. */
+#ifdef TMK_ISA_SCALAR
 #define TYPE u16
 #define T uint16_t
 #define UT uint32_t
@@ -73,14 +85,5 @@
 #define BITS 64
 #define IS_BOOL 0
 #define COLUMN(F, I, U, B, C) U
-#include "pointwise_int.tmpl.h"
-
-#define TYPE b8
-#define T uint8_t
-#define UT uint32_t
-#define SIGNED 0
-#define BITS 1
-#define IS_BOOL 1
-#define COLUMN(F, I, U, B, C) B
 #include "pointwise_int.tmpl.h"
 #endif

@@ -3,7 +3,11 @@
  * vectors; an input that is one repeated value is copied to a block of its own, so each form has one loop. */
 
 #define N(x) TMK_CAT3(x, _, TYPE)
+#ifdef TMK_ISA_SCALAR
+#define BLOCK (int)(16 / sizeof(T))
+#else
 #define BLOCK (int)(64 / sizeof(T))
+#endif
 
 typedef struct N(source) {
     const T *p;
@@ -43,6 +47,13 @@ TMK_INLINE void N(loop_BINARY)(char *const *data, const int64_t *steps, int64_t 
         _Pragma("GCC ivdep")
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i], b.p[i], p, &fault);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i], b.p[i], p, &fault);
+    if (fault && params) __atomic_store_n(&params->fault, 1, __ATOMIC_RELAXED);
+}
+TMK_INLINE void N(loop_EACH)(char *const *data, const int64_t *steps, int64_t n, tmk_params *params, T (*op)(T, T, T, int *))
+{
+    T *y = (T *)data[0];
+    int fault = 0;
+    for (int64_t i = 0; i < n; i++) y[i] = op(*(const T *)(data[1] + i * steps[1]), *(const T *)(data[2] + i * steps[2]), 0, &fault);
     if (fault && params) __atomic_store_n(&params->fault, 1, __ATOMIC_RELAXED);
 }
 TMK_INLINE void N(loop_TERNARY)(char *const *data, const int64_t *steps, int64_t n, const tmk_params *params, T (*op)(T, T, T, T))
