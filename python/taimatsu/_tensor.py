@@ -46,8 +46,7 @@ def deepcopy(tensor, memo):
             made = core.empty_strided(tuple(tensor.size()), tensor.stride(), dtype=tensor.dtype, device="meta")
         else:
             storage = _copied_storage(tensor, memo)
-            made = core.empty(0, dtype=tensor.dtype, device=tensor.device)
-            made.set_(storage, tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+            made = _utils._tensor_over(storage, tensor.dtype, tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
         if type(tensor) is not Tensor:
             made = made.as_subclass(type(tensor))
         made.requires_grad = tensor.requires_grad

@@ -5,19 +5,17 @@ from . import _core as core
 from ._core import Tensor
 
 
-def _storage_tensor(storage):
-    """A 1-D tensor over ``storage``, which is typed, untyped, or a tensor already."""
-    if isinstance(storage, Tensor):
-        return storage
-    dtype = getattr(storage, "dtype", core.uint8)
+def _tensor_over(storage, dtype, offset, size, stride):
+    """A tensor over a storage that is typed or untyped."""
     untyped = getattr(storage, "_untyped_storage", storage)
-    return core.empty(0, dtype=dtype, device=untyped.device).set_(untyped)
+    if hasattr(core._C, "_storage_as_tensor"):
+        return core._C._storage_as_tensor(untyped, dtype, offset, size, stride)
+    return core.empty(0, dtype=dtype, device=untyped.device).set_(untyped, offset, size, stride)
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
-    """A tensor over a storage."""
-    base = core.empty(0, dtype=storage.dtype, device=storage._untyped_storage.device)
-    return base.set_(storage._untyped_storage, storage_offset, size, stride)
+    """A tensor over a typed storage."""
+    return _tensor_over(storage, storage.dtype, storage_offset, size, stride)
 
 
 def _set_metadata(tensor, metadata):
@@ -41,8 +39,7 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     """As _rebuild_tensor_v2, for dtypes whose storages have no class of their own."""
-    untyped = getattr(storage, "_untyped_storage", storage)
-    tensor = core.empty(0, dtype=dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
+    tensor = _tensor_over(storage, dtype, storage_offset, size, stride)
     tensor.requires_grad = requires_grad
     if metadata:
         tensor = _set_metadata(tensor, metadata)

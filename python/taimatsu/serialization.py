@@ -13,7 +13,7 @@ from . import _core as core, _weights_only_unpickler as _wo
 from ._core import device as _device
 from ._pickling import make_pickler, make_unpickler
 from ._zip_archive import ArchiveReader, ArchiveWriter
-from .storage import TypedStorage, UntypedStorage, byte_view, by_name, is_storage
+from .storage import TypedStorage, UntypedStorage, byte_view, by_name, identity, is_storage
 
 __all__ = ["SourceChangeWarning", "register_package", "location_tag", "default_restore_location", "load", "save", "StorageType", "LoadEndianness", "get_crc32_options",
            "set_crc32_options", "get_default_load_endianness", "set_default_load_endianness", "get_default_mmap_options",
@@ -284,7 +284,7 @@ class _Storages:
         address = storage.data_ptr() if storage.device.type != "meta" else 0
         if address and self.dtypes.setdefault(address, dtype) != dtype:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        number = self.numbers.setdefault(getattr(storage, "_cdata", 0) or address or id(storage), str(len(self.numbers)))
+        number = self.numbers.setdefault(address or identity(storage), str(len(self.numbers)))
         self.found[number] = storage
         return "storage", kind, number, location_tag(storage), count
 
@@ -560,10 +560,9 @@ class _StorageReader:
 
 def _storage_part(storage, start, nbytes):
     """A storage over some bytes of another one, sharing its memory."""
-    try:
-        return storage[start:start + nbytes]
-    except TypeError:
-        return core.frombuffer(byte_view(storage)[start:start + nbytes], dtype=core.uint8).untyped_storage()
+    if nbytes == 0:
+        return core.empty(0, dtype=core.uint8).untyped_storage()
+    return core.frombuffer(byte_view(storage)[start:start + nbytes], dtype=core.uint8).untyped_storage()
 
 
 def _swap(view, dtype):

@@ -2,7 +2,7 @@
 from .torch_version import TorchVersion as _TorchVersion
 
 taimatsu_version = "0.1.0"
-__version__ = _TorchVersion(f"2.13.0+taimatsu.{taimatsu_version}")
+__version__ = _TorchVersion("2.13.0+taimatsu")
 debug = False
 cuda = None
 git_version = "unknown"

@@ -105,7 +105,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     """Squared below ``beta``, absolute above."""
     _warn_sizes(input, target)
     number = resolve(size_average, reduce, reduction)
-    a, b = core.broadcast_tensors(input, target)
+    a, b = core.broadcast_tensors([input, target])
     return _nn.l1_loss(a, b, number) if beta == 0.0 else _nn.smooth_l1_loss(a, b, number, beta)
 
 
@@ -129,7 +129,7 @@ def _check_weight(weight, input):
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Squared below ``delta``, linear above."""
     _warn_sizes(input, target)
-    a, b = core.broadcast_tensors(input, target)
+    a, b = core.broadcast_tensors([input, target])
     if weight is None:
         return _nn.huber_loss(a, b, get_enum(reduction), delta)
     _check_weight(weight, input)
@@ -141,7 +141,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     _warn_sizes(input, target)
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
-    a, b = core.broadcast_tensors(input, target)
+    a, b = core.broadcast_tensors([input, target])
     if weight is None:
         return _nn.l1_loss(a, b, get_enum(reduction))
     _check_weight(weight, input)
@@ -153,7 +153,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     _warn_sizes(input, target)
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
-    a, b = core.broadcast_tensors(input, target)
+    a, b = core.broadcast_tensors([input, target])
     if weight is None:
         return _nn.mse_loss(a, b, get_enum(reduction))
     _check_weight(weight, input)

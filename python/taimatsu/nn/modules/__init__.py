@@ -1,16 +1,15 @@
 """All module classes, by the file that defines them (PyTorch's layout: files name classes by these paths)."""
-from .module import Module  # isort: skip
-from .linear import *  # noqa: F403
-from .activation import *  # noqa: F403
-from .container import *  # noqa: F403
-from .distance import *  # noqa: F403
-from .dropout import *  # noqa: F403
-from .flatten import *  # noqa: F403
-from .loss import *  # noqa: F403
-from .normalization import *  # noqa: F403
-from .sparse import *  # noqa: F403
+from . import (activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear,
+               linear_cross_entropy_options, loss, normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling)
+from .module import Module
 
-from . import (activation, container, distance, dropout, flatten, linear, loss, normalization, sparse)  # isort: skip
+_PARTS = (activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear,
+          linear_cross_entropy_options, loss, normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling)
 
-__all__ = sorted(["Module", *(name for part in (activation, container, distance, dropout, flatten, linear, loss, normalization, sparse)
-                              for name in part.__all__ if name not in ("LazyModuleMixin",))])
+__all__ = ["Module"]
+for _part in _PARTS:
+    for _name in _part.__all__:
+        globals()[_name] = getattr(_part, _name)
+        __all__.append(_name)
+__all__.sort()
+del _part, _name
