@@ -123,9 +123,7 @@ void tmi_saved_clear(tmi_saved *s)
 
 /* ---------------------------------------------------------------- unpacking */
 
-static __thread char note[600];
-
-const char *tmi_error_note(void) { return note; }
+const char *tmi_error_note(void) { return tmi_error_note_buffer(); }
 
 /* "Exp" of "ExpBackward0". */
 static int short_name(const char *name)
@@ -138,12 +136,13 @@ static int short_name(const char *name)
 static void write_note(const tmi_saved *s, const tmi_node *owner, const tmi_node *made)
 {
     const char *changed = tmi_changed_where(s->t);
+    char *note = tmi_error_note_buffer();
     note[0] = 0;
     if (!owner->where && !changed) {
-        snprintf(note, sizeof note, "autograd.set_source_lines(True) adds the lines where the value was made, changed and needed.");
+        snprintf(note, TMI_NOTE_BYTES, "autograd.set_source_lines(True) adds the lines where the value was made, changed and needed.");
         return;
     }
-    snprintf(note, sizeof note, "needed by %s at %s; changed in place at %s; made %s%s", owner->name, owner->where ? owner->where : "an unknown line",
+    snprintf(note, TMI_NOTE_BYTES, "needed by %s at %s; changed in place at %s; made %s%s", owner->name, owner->where ? owner->where : "an unknown line",
              changed ? changed : "an unknown line", made && made->where ? "at " : "by the caller", made && made->where ? made->where : "");
 }
 

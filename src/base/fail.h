@@ -12,6 +12,10 @@ tm_status tmi_fail_at(const char *file, int line, tm_status status, const char *
     __attribute__((format(printf, 4, 5), cold));
 #define tmi_fail(...) tmi_fail_at(__FILE__, __LINE__, __VA_ARGS__)
 
+/* Room for more about the pending error than its message says (tmi_error_note of autograd/api.h); the thread's own. */
+enum { TMI_NOTE_BYTES = 600 };
+char *tmi_error_note_buffer(void);
+
 /* Name the operator in the pending error if none is named yet. */
 void tmi_error_name_op(const char *op);
 
