@@ -17,11 +17,9 @@ static PyObject *class_for(tmi_node *n)
     char full[160];
     snprintf(full, sizeof full, "torch.autograd.function.%s", name);
     PyType_Slot slots[] = {{0, NULL}};
-    PyType_Spec spec = {full, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+    PyType_Spec spec = {full, 0, 0, Py_TPFLAGS_DEFAULT, slots};   /* collected as the base is */
     type = PyType_FromSpecWithBases(&spec, (PyObject *)tmpy_node_type);
-    PyObject *module = type ? PyUnicode_FromString("builtins") : NULL;   /* prints as <AddBackward0 object at ...>, as PyTorch's do */
-    if (!module || PyObject_SetAttrString(type, "__module__", module) < 0 || PyDict_SetItemString(classes, name, type) < 0) Py_CLEAR(type);
-    Py_XDECREF(module);
+    if (!type || PyDict_SetItemString(classes, name, type) < 0) Py_CLEAR(type);
     Py_XDECREF(type);
     return type;
 }
@@ -183,6 +181,8 @@ PyObject *tmpy_from_value(const tmi_value *v)
     }
 }
 
+static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", tmi_node_name(d_of(o)->n), o); }
+
 static PyMethodDef methods[] = {{"name", name, METH_NOARGS, NULL}, {"_sequence_nr", sequence_nr, METH_NOARGS, NULL}, {"register_hook", tmpy_node_register_hook, METH_O, NULL},
                                 {"register_prehook", tmpy_node_register_prehook, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 static PyGetSetDef getset[] = {{"next_functions", next_functions, NULL, NULL, NULL}, {"metadata", metadata, NULL, NULL, NULL}, {"variable", variable, NULL, NULL, NULL},
@@ -194,7 +194,7 @@ int tmpy_node_init(PyObject *m)
     members[0].offset = tmpy_object_size + (Py_ssize_t)offsetof(node, dict);
     members[1].offset = tmpy_object_size + (Py_ssize_t)offsetof(node, weak);
     static PyType_Slot slots[] = {{Py_tp_dealloc, node_dealloc}, {Py_tp_traverse, node_traverse}, {Py_tp_clear, node_clear}, {Py_tp_methods, methods}, {Py_tp_getset, getset},
-                                  {Py_tp_members, members}, {Py_tp_call, node_call}, {Py_tp_getattro, get_attribute}, {0, NULL}};
+                                  {Py_tp_members, members}, {Py_tp_repr, node_repr}, {Py_tp_call, node_call}, {Py_tp_getattro, get_attribute}, {0, NULL}};
     static PyType_Spec spec = {"torch._C._autograd.Node", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     tmi_glue.node_count = count_changed;
     classes = PyDict_New();

@@ -5,7 +5,7 @@ Names are gathered here; everything that is not needed at once (nn, optim, seria
 import importlib as _importlib
 import math as _math
 
-from . import _core, functional as _functional
+from . import _core, _tensor_api, functional as _functional  # noqa: F401  (_tensor_api completes Tensor)
 from ._core import Generator, Size, Tensor, _C, device, dtype, layout, memory_format, typename  # noqa: F401
 from .version import __version__  # noqa: F401
 

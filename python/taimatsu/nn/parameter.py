@@ -54,6 +54,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         __torch_function__ = _no_override
 
 
+_C._set_parameter_class(Parameter)      # the C parser knows it as plain
+
+
 class _BufferMeta(type(Tensor)):
     def __instancecheck__(cls, instance):
         if cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False):
