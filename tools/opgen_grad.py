@@ -14,7 +14,7 @@ C_TYPE = {"T": "tm_tensor *{n}", "S": "tm_scalar {n}", "I": "tm_int {n}", "F": "
           "S?": "const tm_scalar *{n}", "I?": "const tm_int *{n}", "F?": "const double *{n}", "B?": "const bool *{n}", "X": "const double *{n}, int64_t n_{n}"}
 BINARY = {ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"), ast.Pow: ("pow", None)}
 COMPARE = {ast.Eq: ("eq", "=="), ast.NotEq: ("ne", "!="), ast.Lt: ("lt", "<"), ast.LtE: ("le", "<="), ast.Gt: ("gt", ">"), ast.GtE: ("ge", ">=")}
-METADATA = {"sizes": "L", "ndim": "I", "numel": "I", "dtype": "D", "device": "V"}
+METADATA = {"sizes": "L", "ndim": "I", "numel": "I", "dtype": "D", "device": "V", "strides": "L", "offset": "I"}
 
 
 @dataclass
@@ -81,15 +81,16 @@ class Formula:
         if isinstance(node.value, ast.Name) and self.op.arg(node.value.id) and self.op.arg(node.value.id).is_tensor:
             info = f"tmi_grad_arg(g, {self.op.arg_index(node.value.id)}, 0)"
             return METADATA[attr], {"sizes": f"{info}->sizes, {info}->ndim", "ndim": f"(tm_int){info}->ndim", "numel": f"tmi_info_numel({info})",
-                                    "dtype": f"(tm_dtype){info}->dtype", "device": f"{info}->device"}[attr]
-        if isinstance(node.value, ast.Name) and node.value.id in ("result", *[o for o in self.op.outs if o]):
+                                    "dtype": f"(tm_dtype){info}->dtype", "device": f"{info}->device",
+                                    "strides": f"{info}->strides, {info}->ndim", "offset": f"(tm_int){info}->offset"}[attr]
+        if isinstance(node.value, ast.Name) and attr not in ("strides", "offset") and node.value.id in ("result", *[o for o in self.op.outs if o]):
             i = 0 if node.value.id == "result" else self.op.outs.index(node.value.id)
             info = f"(&g->node->results[{i}])"
             return METADATA[attr], {"sizes": f"{info}->sizes, {info}->ndim", "ndim": f"(tm_int){info}->ndim", "numel": f"tmi_info_numel({info})",
                                     "dtype": f"(tm_dtype){info}->dtype", "device": f"{info}->device"}[attr]
         kind, c = self.expr(node.value)
-        if kind != "T":
-            self.fail(f".{attr} of something that is no tensor")
+        if kind != "T" or attr in ("strides", "offset"):
+            self.fail(f".{attr} of something that is no argument")
         return METADATA[attr], {"sizes": f"tmi_sizes_of({c}), tmi_ndim_of({c})", "ndim": f"(tm_int)tmi_ndim_of({c})", "numel": f"tmi_numel_of({c})",
                                 "dtype": f"tmi_dtype_of({c})", "device": f"tmi_device_of({c})"}[attr]
 

@@ -40,7 +40,7 @@ static tm_status add_offsets(const tmi_index_layout *l, const tm_tensor *index, 
             at[d] = 0;
         }
     }
-    if (plain) tm_release(plain);
+    if (plain) tmi_release(plain);
     return status;
 }
 
@@ -137,7 +137,7 @@ static tm_tensor *expanded_values(const tmi_index_layout *l, const tm_tensor *va
         view.strides = values->strides + (values->ndim - ndim);
     }
     if (t && tmk_copy(t, &view) != TM_OK) {
-        tm_release(t);
+        tmi_release(t);
         return NULL;
     }
     return t;
@@ -158,6 +158,6 @@ tm_status tmk_index_put(tm_tensor *out, tm_tensor *self, tm_tensor *const *indic
         status = tmk_scatter_walk(&w, accumulate ? TMK_SCATTER_ADD : TMK_SCATTER_SET, "index_put");
     }
     if (offsets) tmi_data_free(offsets, bytes);
-    tm_release(from);
+    tmi_release(from);
     return status;
 }

@@ -75,7 +75,7 @@ static tm_status block_close(block *b, tm_status status)
 {
     if (!b->temporary) return status;
     if (status == TM_OK) status = tmk_copy(b->out, b->temporary);
-    tm_release(b->temporary);
+    tmi_release(b->temporary);
     return status;
 }
 
@@ -163,7 +163,7 @@ tm_status tmk_bernoulli_each(tm_tensor *out, tm_tensor *self, tm_tensor *p, tm_g
     tm_status status = tmk_copy(each, p);
     if (status == TM_OK) status = block_open(&b, out);
     if (status == TM_OK) status = block_close(&b, tmi_random_bernoulli_each(g, b.data, out->numel, out->dtype, tmi_data(each), wide));
-    tm_release(each);
+    tmi_release(each);
     return status;
 }
 
@@ -177,7 +177,7 @@ tm_status tmk_multinomial(tm_tensor *out, tm_tensor *self, tm_int num_samples, b
     if (status == TM_OK) status = block_open(&b, out);
     if (status == TM_OK)
         status = block_close(&b, tmi_random_multinomial(g, tmi_data(weights), rows, categories, self->dtype, num_samples, replacement, b.data));
-    tm_release(weights);
+    tmi_release(weights);
     return status;
 }
 

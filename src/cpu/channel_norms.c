@@ -143,7 +143,7 @@ static double *doubles(const tm_tensor *t, int64_t n)
     double *d = tmi_data_alloc((size_t)n * sizeof *d);
     tm_tensor *plain = d && t ? tmk_plain(t, t->dtype) : NULL;
     if (plain && t->numel) tmk_cast(d, TM_F64, tmi_data(plain), t->dtype, n);
-    if (plain) tm_release(plain);
+    if (plain) tmi_release(plain);
     return d;
 }
 static void free_doubles(double *d, int64_t n)
@@ -169,7 +169,7 @@ static tm_tensor *turned(tm_tensor *t, int64_t a, int64_t b, int64_t s)
     seen.strides = strides;
     seen.flags = 0;
     if (tmk_copy(out, &seen) != TM_OK) {
-        tm_release(out);
+        tmi_release(out);
         return NULL;
     }
     return out;
@@ -181,7 +181,7 @@ static tm_tensor *operand(const tm_tensor *t, const view *v, tm_dtype compute)
     tm_tensor *plain = tmk_plain(t, compute), *out;
     if (!plain || !v->turned) return plain;
     out = turned(plain, v->N, v->C, v->S);
-    tm_release(plain);
+    tmi_release(plain);
     return out;
 }
 
@@ -189,7 +189,7 @@ static tm_status put_result(tm_tensor *out, tm_tensor *made, const view *v)
 {
     if (!v->turned) return tmk_plain_end(out, made, TM_OK);
     tm_tensor *back = turned(made, v->C, v->N, v->S);
-    tm_release(made);
+    tmi_release(made);
     if (!back) return tm_error_status();
     tm_tensor shaped = *back;
     int64_t strides[TMI_MAX_DIMS];
@@ -198,7 +198,7 @@ static tm_status put_result(tm_tensor *out, tm_tensor *made, const view *v)
     shaped.sizes = out->sizes;
     shaped.strides = strides;
     tm_status status = tmk_copy(out, &shaped);
-    tm_release(back);
+    tmi_release(back);
     return status;
 }
 
@@ -276,7 +276,7 @@ tm_status tmk_batch_norm(tm_tensor *out, tm_tensor *mean, tm_tensor *invstd, tm_
         tmi_parallel_for(C, channel_grain(&j.v), apply_channels, &j);
         status = put_result(out, y, &j.v);
     }
-    if (x) tm_release(x);
+    if (x) tmi_release(x);
     double *done[] = {j.mean, j.rstd, w, b};
     for (int i = 0; i < 4; i++) free_doubles(done[i], C);
     return status;
@@ -312,8 +312,8 @@ tm_status tmk_batch_norm_backward(tm_tensor *dx, tm_tensor *dw, tm_tensor *db, t
         if (mask[2] && status == TM_OK) status = put_doubles(db, j.db);
         if (to && status == TM_OK) status = put_result(dx, to, &j.v);
     }
-    if (x) tm_release(x);
-    if (g) tm_release(g);
+    if (x) tmi_release(x);
+    if (g) tmi_release(g);
     double *done[] = {j.mean, j.rstd, w, j.dw, j.db};
     for (int i = 0; i < 5; i++) free_doubles(done[i], C);
     return status;
@@ -345,7 +345,7 @@ tm_status tmk_group_norm(tm_tensor *out, tm_tensor *mean, tm_tensor *rstd, tm_te
         if (status == TM_OK) status = put_doubles(rstd, j.rstd);
         if (status == TM_OK) status = put_result(out, y, &j.v);
     }
-    if (x) tm_release(x);
+    if (x) tmi_release(x);
     free_doubles(j.mean, N * group);
     free_doubles(j.rstd, N * group);
     free_doubles(w, C);
@@ -389,8 +389,8 @@ tm_status tmk_group_norm_backward(tm_tensor *dx, tm_tensor *dw, tm_tensor *db, t
         if (mask[2] && status == TM_OK) status = put_channels(db, j.db, N, C);
         if (to && status == TM_OK) status = put_result(dx, to, &j.v);
     }
-    if (x) tm_release(x);
-    if (g) tm_release(g);
+    if (x) tmi_release(x);
+    if (g) tmi_release(g);
     free_doubles(j.mean, N * group);
     free_doubles(j.rstd, N * group);
     free_doubles(w, C);

@@ -16,7 +16,7 @@ static tm_tensor *checked(const tm_tensor *indices, int64_t n)
     for (int64_t i = 0; at && i < at->numel; i++) {
         if (TMI_LIKELY((uint64_t)index[i] < (uint64_t)n)) continue;
         tmi_fail(TM_INDEX, "index out of range in self");
-        tm_release(at);
+        tmi_release(at);
         return NULL;
     }
     return at;
@@ -49,7 +49,7 @@ tm_status tmk_embedding(tm_tensor *out, tm_tensor *weight, tm_tensor *indices, t
         row_walk(&w, weight, at, tmi_data(to), weight->sizes[1]);
         tmk_gather_walk(&w);
     }
-    if (at) tm_release(at);
+    if (at) tmi_release(at);
     return tmk_plain_end(out, to, status);
 }
 
@@ -94,7 +94,7 @@ static tm_tensor *own_copy(tm_tensor *t)
 
 static void replace(tm_tensor **t, tm_tensor *by)
 {
-    tm_release(*t);
+    tmi_release(*t);
     *t = by;
 }
 
@@ -118,8 +118,8 @@ tm_status tmk_embedding_backward(tm_tensor *out, tm_tensor *grad, tm_tensor *ind
         w.sizes[0] = n;
         status = tmk_scatter_walk(&w, TMK_SCATTER_ADD, "embedding_dense_backward");
     }
-    if (at) tm_release(at);
-    if (rows) tm_release(rows);
+    if (at) tmi_release(at);
+    if (rows) tmi_release(rows);
     return status;
 }
 
@@ -151,6 +151,6 @@ tm_status tmk_embedding_renorm(tm_tensor *out, tm_tensor *self, tm_tensor *indic
             tmi_store_scalar(p, out->dtype, tm_f64(x * scale));
         }
     }
-    tm_release(at);
+    tmi_release(at);
     return TM_OK;
 }

@@ -183,7 +183,7 @@ static tm_status extremes(tm_tensor *values, tm_tensor *indices, const tm_tensor
     if (!t) return tm_error_status();
     tmk_lines l = dim ? tmk_lines_of(t, *dim) : (tmk_lines){1, t->numel, 1};
     tm_status status = find_extremes(values, indices, t, l, which);
-    tm_release(t);
+    tmi_release(t);
     return status;
 }
 

@@ -128,7 +128,7 @@ static void free_items(job *j)
 {
     for (int64_t i = 0; j->items && i < j->n_items; i++)
         for (int k = 0; k < ARRAYS; k++)
-            if (j->items[i].plain[k]) tm_release(j->items[i].plain[k]);
+            if (j->items[i].plain[k]) tmi_release(j->items[i].plain[k]);
     tmi_free(j->items, (size_t)j->n_items * sizeof *j->items);
 }
 

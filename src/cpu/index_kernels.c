@@ -182,7 +182,7 @@ static tm_status reduce_on(tm_tensor *work, int64_t dim, const tm_tensor *index,
     if (!counts) return tm_error_status();
     tm_status status = count_places(counts, dim, index, src, make);
     if (status == TM_OK) divide_by_counts(work, tmi_data(counts), include_self);
-    tm_release(counts);
+    tmi_release(counts);
     return status;
 }
 
@@ -192,7 +192,7 @@ static tm_status reduce_into(tm_tensor *out, const tm_tensor *self, const tm_ten
     tm_status status = work ? tmk_copy(work, self) : tm_error_status();
     if (status == TM_OK) status = reduce_on(work, dim, index, source, r, include_self, make);
     if (status == TM_OK) status = tmk_copy(out, work);
-    if (work) tm_release(work);
+    if (work) tmi_release(work);
     return status;
 }
 
@@ -225,7 +225,7 @@ tm_status tmk_index_select(tm_tensor *out, tm_tensor *self, tm_int dim, tm_tenso
     tmk_walk_flat(&w, self, dim, at, out);
     tm_status status = check_flat(&w, TM_INDEX, "index out of range in self", dim);
     if (status == TM_OK) tmk_gather_walk(&w);
-    tm_release(at);
+    tmi_release(at);
     return status;
 }
 
@@ -240,7 +240,7 @@ static tm_status index_walk(tm_tensor *out, const tm_tensor *self, int64_t dim, 
     tm_status status = check_flat(&w, TM_INDEX, text, dim);
     if (status == TM_OK) status = start_from(out, self);
     if (status == TM_OK) status = tmk_scatter_walk(&w, op, "index_add");
-    tm_release(at);
+    tmi_release(at);
     return status;
 }
 
@@ -254,7 +254,7 @@ static tm_tensor *scaled(const tm_tensor *t, tm_scalar alpha)
     tm_tensor *out = tmi_tensor_new(t->ndim, t->sizes, NULL, t->dtype, t->device);
     tmi_operand in[2] = {{.t = t}, {.s = alpha}};
     if (out && tmk_pointwise(TMK_PW_MUL, 2, in, 1, &out, t->dtype, NULL, 0) != TM_OK) {
-        tm_release(out);
+        tmi_release(out);
         return NULL;
     }
     return out;
@@ -265,7 +265,7 @@ tm_status tmk_index_add(tm_tensor *out, tm_tensor *self, tm_int dim, tm_tensor *
     tm_tensor *s = scaled(source, alpha);
     if (!s) return tm_error_status();
     tm_status status = index_walk(out, self, dim, index, s, TMK_SCATTER_ADD, "index out of range in self");
-    tm_release(s);
+    tmi_release(s);
     return status;
 }
 
@@ -302,9 +302,9 @@ static tm_status fill_at(tm_tensor *out, tm_tensor *self, tm_int dim, tm_tensor 
         w.at = (tmk_places){.data = to};
         w.at.strides[dim] = 1;
         status = tmk_scatter_walk(&w, TMK_SCATTER_SET, "index_fill_");
-        tm_release(positive);
+        tmi_release(positive);
     }
-    tm_release(at);
+    tmi_release(at);
     return status;
 }
 
@@ -323,7 +323,7 @@ tm_status tmk_index_reduce(tm_tensor *out, tm_tensor *self, tm_int dim, tm_tenso
     tmk_walk_flat(&w, self, dim, at, source);
     tm_status status = check_flat(&w, TM_INDEX, "index out of range in self", dim);
     if (status == TM_OK) status = reduce_into(out, self, source, dim, at, reduction_of(reduce, self->dtype), include_self, tmk_walk_flat);
-    tm_release(at);
+    tmi_release(at);
     return status;
 }
 
@@ -343,9 +343,9 @@ static tm_tensor *flat_places(const tm_tensor *index, int64_t limit)
         }
         ((int64_t *)tmi_data(at))[i] = v < 0 ? v + limit : v;
     }
-    if (plain) tm_release(plain);
+    if (plain) tmi_release(plain);
     if (good) return at;
-    if (at) tm_release(at);
+    if (at) tmi_release(at);
     return NULL;
 }
 
@@ -374,8 +374,8 @@ tm_status tmk_take(tm_tensor *out, tm_tensor *self, tm_tensor *index)
         flat_walk(&w, in, at, to);
         tmk_gather_walk(&w);
     }
-    if (in) tm_release(in);
-    if (at) tm_release(at);
+    if (in) tmi_release(in);
+    if (at) tmi_release(at);
     return tmk_plain_end(out, to, status);
 }
 
@@ -395,7 +395,7 @@ tm_status tmk_put(tm_tensor *out, tm_tensor *self, tm_tensor *index, tm_tensor *
         flat_walk(&w, to, at, from);
         status = tmk_scatter_walk(&w, accumulate ? TMK_SCATTER_ADD : TMK_SCATTER_SET, "put_");
     }
-    if (from) tm_release(from);
-    if (at) tm_release(at);
+    if (from) tmi_release(from);
+    if (at) tmi_release(at);
     return tmk_plain_end(out, to, status);
 }

@@ -127,9 +127,9 @@ static tm_status normalize(tm_tensor *out, tm_tensor *mean, tm_tensor *rstd, tm_
     }
     tmk_row_scratch_free(&j.scratch);
     if (stats) tmi_data_free(stats, bytes);
-    if (x) tm_release(x);
-    if (w) tm_release(w);
-    if (b) tm_release(b);
+    if (x) tmi_release(x);
+    if (w) tmi_release(w);
+    if (b) tmi_release(b);
     return tmk_plain_end(out, y, status);
 }
 
@@ -213,7 +213,7 @@ static tm_status backward(grads out, tm_tensor *grad, tm_tensor *input, int64_t 
     tmk_row_scratch_free(&j.scratch);
     tm_tensor *done[] = {x, g, w, m, s};
     for (int i = 0; i < 5; i++)
-        if (done[i]) tm_release(done[i]);
+        if (done[i]) tmi_release(done[i]);
     return dx ? tmk_plain_end(out.dx, dx, status) : status;
 }
 

@@ -15,7 +15,7 @@ static tm_tensor *flags_of(const tm_tensor *t)
     tm_tensor *flags = tmi_tensor_new(t->ndim, t->sizes, NULL, TM_BOOL, t->device);
     tmk_reduction none = {.acc = TMK_ACC_U8, .fold = TMK_FOLD_MAX};
     if (flags && t->numel && tmk_reduce(t, 0, &none, tmi_data(flags)) != TM_OK) {
-        tm_release(flags);
+        tmi_release(flags);
         return NULL;
     }
     return flags;
@@ -89,7 +89,7 @@ tm_status tmk_nonzero(tm_tensor **out, tm_tensor *self)
         }
         free_blocks(&b);
     }
-    if (flags) tm_release(flags);
+    if (flags) tmi_release(flags);
     return status;
 }
 
@@ -102,7 +102,7 @@ tm_status tmk_nonzero_static(tm_tensor *out, tm_tensor *self, tm_int size, tm_in
         int64_t n = all->numel < to->numel ? all->numel : to->numel;
         memcpy(tmi_data(to), tmi_data(all), (size_t)n * 8);
     }
-    if (all) tm_release(all);
+    if (all) tmi_release(all);
     return tmk_plain_end(out, to, status);
 }
 
@@ -114,7 +114,7 @@ static tm_tensor *spread_to(const tm_tensor *t, int ndim, const int64_t *sizes, 
     if (t->ndim == ndim && memcmp(t->sizes, sizes, (size_t)ndim * sizeof *sizes) == 0) return tmk_plain(t, dtype);
     tm_tensor *wide = tmi_tensor_new(ndim, sizes, NULL, dtype, t->device);
     if (wide && tmk_copy(wide, t) != TM_OK) {
-        tm_release(wide);
+        tmi_release(wide);
         return NULL;
     }
     return wide;
@@ -166,8 +166,8 @@ tm_status tmk_masked_select(tm_tensor **out, tm_tensor *self, tm_tensor *mask)
         }
         free_blocks(&b);
     }
-    if (in) tm_release(in);
-    if (flags) tm_release(flags);
+    if (in) tmi_release(in);
+    if (flags) tmi_release(flags);
     return status;
 }
 
@@ -188,7 +188,7 @@ tm_status tmk_masked_scatter(tm_tensor *out, tm_tensor *self, tm_tensor *mask, t
             if (b.flags[i]) memcpy((char *)tmi_data(to) + i * size, (const char *)tmi_data(from) + k++ * size, (size_t)size);
         free_blocks(&b);
     }
-    if (flags) tm_release(flags);
-    if (from) tm_release(from);
+    if (flags) tmi_release(flags);
+    if (from) tmi_release(from);
     return tmk_plain_end(out, to, status);
 }

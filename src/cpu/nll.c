@@ -47,9 +47,9 @@ typedef struct operands { tm_tensor *x, *target, *weight; } operands;
 
 static void release_all(operands *o)
 {
-    if (o->x) tm_release(o->x);
-    if (o->target) tm_release(o->target);
-    if (o->weight) tm_release(o->weight);
+    if (o->x) tmi_release(o->x);
+    if (o->target) tmi_release(o->target);
+    if (o->weight) tmi_release(o->weight);
 }
 
 /* Shape of the problem: [C], [N, C] or [N, C, positions]. */
@@ -124,6 +124,6 @@ tm_status tmk_nll_backward(tm_tensor *out, tm_tensor *grad, tm_tensor *self, tm_
         if (status == TM_OK) tmi_parallel_for(self->numel / (j.C * j.S), 1 + 32768 / (j.C * j.S), backward_rows, &j);
     }
     release_all(&o);
-    if (sum) tm_release(sum);
+    if (sum) tmi_release(sum);
     return tmk_plain_end(out, to, status);
 }

@@ -156,7 +156,7 @@ tm_status tmk_repeat_indices(tm_tensor **out, tm_tensor *repeats, const tm_int *
         for (int64_t i = 0; i < counts->numel; i++)
             for (int64_t j = 0; j < c[i]; j++) to[k++] = i;
     }
-    tm_release(counts);
+    tmi_release(counts);
     return status;
 }
 

@@ -135,7 +135,7 @@ static tm_status extreme_u64(tm_tensor *out, const tm_tensor *self, uint64_t mas
     tm_tensor *shifted = tmk_plain(self, TM_U64);
     if (!shifted) return tm_error_status();
     if (shifted == self) {
-        tm_release(shifted);
+        tmi_release(shifted);
         shifted = tmi_tensor_new(self->ndim, self->sizes, NULL, TM_U64, self->device);
         if (!shifted) return tm_error_status();
         if (self->numel) memcpy(tmi_data(shifted), tmi_data(self), (size_t)self->numel * 8);
@@ -150,7 +150,7 @@ static tm_status extreme_u64(tm_tensor *out, const tm_tensor *self, uint64_t mas
     if (status == TM_OK) tmk_acc_store(out, TMK_ACC_I64, values);
     tmk_acc_free(TMK_ACC_I64, out->numel, values);
     shifted->dtype = TM_U64;
-    tm_release(shifted);
+    tmi_release(shifted);
     return status;
 }
 
@@ -211,7 +211,7 @@ tm_status tmk_count_nonzero(tm_tensor *out, tm_tensor *self, const tm_int *dim, 
         tmk_reduction none = {.acc = TMK_ACC_U8, .fold = TMK_FOLD_MAX};
         tm_status status = tmk_reduce(self, 0, &none, tmi_data(flags));
         if (status == TM_OK) status = reduce_to(out, flags, mask, TMK_ACC_I64, TMK_FOLD_SUM, TMK_MAP_ID, 0, NULL, &no_step);
-        tm_release(flags);
+        tmi_release(flags);
         return status;
     }
     return reduce_to(out, self, mask, TMK_ACC_I64, TMK_FOLD_SUM, TMK_MAP_NONZERO, 0, NULL, &no_step);

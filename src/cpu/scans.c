@@ -212,7 +212,7 @@ static tm_status run_scan(tm_tensor *out, tm_tensor *indices, const tm_tensor *s
         int64_t tasks = s.l.outer * (at ? s.l.inner : s.n_blocks);
         tmi_parallel_for(tasks, 1 + 16384 / (in->numel / tasks + 1), fn, &s);
     }
-    if (in) tm_release(in);
+    if (in) tmi_release(in);
     if (at) status = tmk_plain_end(indices, at, status);
     return tmk_plain_end(out, to, status);
 }

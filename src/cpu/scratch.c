@@ -11,7 +11,7 @@ tm_tensor *tmk_plain(const tm_tensor *t, tm_dtype dtype)
     }
     tm_tensor *copy = tmi_tensor_new(t->ndim, t->sizes, NULL, dtype, t->device);
     if (copy && tmk_copy(copy, t) != TM_OK) {
-        tm_release(copy);
+        tmi_release(copy);
         return NULL;
     }
     return copy;
@@ -30,7 +30,7 @@ tm_status tmk_plain_end(tm_tensor *out, tm_tensor *plain, tm_status status)
 {
     if (!plain) return tm_error_status();
     if (plain != out && status == TM_OK) status = tmk_copy(out, plain);
-    tm_release(plain);
+    tmi_release(plain);
     return status;
 }
 

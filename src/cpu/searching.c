@@ -48,8 +48,8 @@ tm_status tmk_bincount(tm_tensor **out, tm_tensor *self, tm_tensor *weights, tm_
         status = *out ? tmk_fill(*out, tm_i64(0)) : tm_error_status();
         if (status == TM_OK && numbers->numel) add_weights(*out, numbers, w);
     }
-    if (numbers) tm_release(numbers);
-    if (w) tm_release(w);
+    if (numbers) tmi_release(numbers);
+    if (w) tmi_release(w);
     return status;
 }
 
@@ -81,7 +81,7 @@ tm_status tmk_histc(tm_tensor *out, tm_tensor *self, tm_int bins, tm_scalar min,
     tmk_stack_tensor s;
     if (status == TM_OK) status = tmk_copy(out, tmk_stack_wrap(&s, count, TM_F64, 1, &bins));
     tmi_free(count, bytes);
-    if (x) tm_release(x);
+    if (x) tmi_release(x);
     return status;
 }
 
@@ -104,7 +104,7 @@ static uint64_t *keys_of(const tm_tensor *t, tm_dtype dtype)
             tmk_keys64(dtype, tmi_data(plain), 1, t->numel, false, keys);
         }
     }
-    if (plain) tm_release(plain);
+    if (plain) tmi_release(plain);
     return keys;
 }
 static void free_keys(uint64_t *keys, int64_t n)
@@ -144,7 +144,7 @@ tm_status tmk_searchsorted(tm_tensor *out, tm_tensor *sequence, tm_tensor *self,
     }
     free_keys(s, sequence->numel);
     free_keys(v, self->numel);
-    if (order) tm_release(order);
+    if (order) tmi_release(order);
     return tmk_plain_end(out, to, status);
 }
 
@@ -276,7 +276,7 @@ tm_status tmk_unique(tm_tensor **out, tm_tensor **inverse, tm_tensor **counts, t
     }
     free_sorted(&s);
     groups_free(&g);
-    if (plain) tm_release(plain);
+    if (plain) tmi_release(plain);
     return status;
 }
 
@@ -297,7 +297,7 @@ static tm_tensor *dim_first(const tm_tensor *self, int64_t dim)
     view.flags = 0;
     tm_tensor *t = tmi_tensor_new(self->ndim, sizes, NULL, (tm_dtype)self->dtype, self->device);
     if (t && self->numel && tmk_copy(t, &view) != TM_OK) {
-        tm_release(t);
+        tmi_release(t);
         return NULL;
     }
     return t;
@@ -317,7 +317,7 @@ static tm_tensor *dim_back(const tm_tensor *t, int64_t dim)
     view.flags = 0;
     tm_tensor *out = tmi_tensor_new(t->ndim, sizes, NULL, (tm_dtype)t->dtype, t->device);
     if (out && t->numel && tmk_copy(out, &view) != TM_OK) {
-        tm_release(out);
+        tmi_release(out);
         return NULL;
     }
     return out;
@@ -376,7 +376,7 @@ static tm_status unique_rows(tm_tensor **out, tm_tensor **inverse, tm_tensor **c
         sizes[0] = g.n;
         tm_tensor *kept = rows_of(t, &g, width * (int64_t)tmi_dtype_size(t->dtype), flat ? 1 : t->ndim, sizes);
         *out = kept && !flat && dim ? dim_back(kept, dim) : kept;
-        if (kept && *out != kept) tm_release(kept);
+        if (kept && *out != kept) tmi_release(kept);
         *inverse = numbers(g.of_row, flat ? self->ndim : 1, flat ? self->sizes : &rows, return_inverse, self->device);
         *counts = numbers(g.count, 1, &g.n, return_counts, self->device);
         status = tm_error_status();
@@ -384,7 +384,7 @@ static tm_status unique_rows(tm_tensor **out, tm_tensor **inverse, tm_tensor **c
     if (order) tmi_free(order, order_bytes);
     free_keys(keys, t->numel);
     groups_free(&g);
-    tm_release(t);
+    tmi_release(t);
     return status;
 }
 

@@ -165,7 +165,7 @@ static tm_status forward(tm_tensor *out, const tm_tensor *self, int64_t dim, boo
         job j = {.a = tmi_data(in), .out = tmi_data(to), .in_dtype = self->dtype, .out_dtype = out->dtype, .log = log};
         status = run(&j, to, dim, forward_rows, forward_columns);
     }
-    if (in) tm_release(in);
+    if (in) tmi_release(in);
     return tmk_plain_end(out, to, status);
 }
 
@@ -177,8 +177,8 @@ static tm_status backward(tm_tensor *out, const tm_tensor *grad, const tm_tensor
         job j = {.a = tmi_data(g), .b = tmi_data(y), .out = tmi_data(to), .in_dtype = grad->dtype, .out_dtype = out->dtype, .log = log};
         status = run(&j, to, dim, backward_rows, backward_columns);
     }
-    if (g) tm_release(g);
-    if (y) tm_release(y);
+    if (g) tmi_release(g);
+    if (y) tmi_release(y);
     return tmk_plain_end(out, to, status);
 }
 

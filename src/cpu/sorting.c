@@ -152,7 +152,7 @@ static tm_status run(tm_tensor *values, tm_tensor *indices, const tm_tensor *sel
         tmi_parallel_for(l.outer * l.inner, 1 + 4096 / l.length, fn, &s);
     }
     if (s.scratch) tmi_data_free(s.scratch, bytes);
-    if (in) tm_release(in);
+    if (in) tmi_release(in);
     if (at) status = tmk_plain_end(indices, at, status);
     return tmk_plain_end(values, v, status);
 }
@@ -191,7 +191,7 @@ static tm_status median_all(tm_tensor *out, tm_tensor *self, bool skip_nan)
     tm_tensor *index = tmi_tensor_new(0, NULL, NULL, TM_I64, self->device);
     if (!index) return tm_error_status();
     tm_status status = median(out, index, self, (tmk_lines){1, self->numel, 1}, skip_nan);
-    tm_release(index);
+    tmi_release(index);
     return status;
 }
 tm_status tmk_median(tm_tensor *out, tm_tensor *self) { return median_all(out, self, false); }

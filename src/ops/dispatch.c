@@ -200,7 +200,7 @@ static tm_status copy_into(tm_tensor *to, tm_tensor *from)
 static void release_outs(tm_tensor **t, int n)
 {
     for (int i = 0; i < n; i++)
-        if (t[i]) tm_release(t[i]);
+        if (t[i]) tmi_release(t[i]);
 }
 
 static tm_status run_plain(const tmi_op *op, const tmi_value *args, tmi_meta *m, tmi_kernel_fn *kernel, tmi_out *out)
@@ -367,7 +367,7 @@ static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out,
     if (form == TMI_FORM_INPLACE) {
         out->n = 1;
         out->t[0] = args[0].u.t;
-        if (r.t[0] == out->t[0]) return tm_release(r.t[0]), TM_OK;
+        if (r.t[0] == out->t[0]) return tmi_release(r.t[0]), TM_OK;
     }
     return write_results(&r, out->t, r.n, form == TMI_FORM_OUT);
 }

@@ -362,29 +362,66 @@ tm_tensor *tmi_unfold_backward(tm_tensor *grad, const tm_int *sizes, int64_t n, 
     return whole;
 }
 
-/* A buffer of the storage's span collects what each viewed element receives (index_add, as elements may repeat); the input's own geometry then reads
- * it, divided by how often the input itself names each element. */
-tm_tensor *tmi_grad_as_strided_backward(tm_tensor *grad, const tm_int *size, int64_t n, const tm_int *stride, int64_t n_stride, const tm_int *offset,
-                                        const tm_int *in_size, int64_t n_in, tm_tensor *self)
+typedef struct layout {
+    const tm_int *sizes, *strides;
+    int64_t n;
+    tm_int offset;
+} layout;
+
+static tm_int last_element(const layout *l)
 {
-    (void)n_stride;
-    if (!grad || !self) return NULL;
-    tm_int out_offset = offset ? *offset : self->offset, base = out_offset < self->offset ? out_offset : self->offset, last = 0, last_in = 0;
-    for (int64_t i = 0; i < n; i++) last += size[i] > 0 ? (size[i] - 1) * stride[i] : 0;
-    for (int64_t i = 0; i < n_in; i++) last_in += in_size[i] > 0 ? (in_size[i] - 1) * self->strides[i] : 0;
-    tm_int span = (out_offset + last > self->offset + last_in ? out_offset + last : self->offset + last_in) - base + 1;
-    tm_tensor *places = tm_arange_full(tm_i64(span), TM_I64, -1, grad->device, NULL);
+    tm_int last = l->offset;
+    for (int64_t i = 0; i < l->n; i++) last += l->sizes[i] > 0 ? (l->sizes[i] - 1) * l->strides[i] : 0;
+    return last;
+}
+
+/* Two indices may name one element, unless each stride steps over all that the smaller ones reach. */
+static bool may_overlap(const layout *l)
+{
+    tm_int reach = 0;
+    uint64_t done = 0;
+    for (int64_t k = 0; k < l->n; k++) {
+        int64_t least = -1;
+        for (int64_t i = 0; i < l->n; i++)
+            if (!(done >> i & 1) && (least < 0 || l->strides[i] < l->strides[least])) least = i;
+        done |= UINT64_C(1) << least;
+        if (l->sizes[least] <= 1) continue;
+        if (l->strides[least] <= reach) return true;
+        reach += (l->sizes[least] - 1) * l->strides[least];
+    }
+    return false;
+}
+
+static tm_tensor *laid_out(tm_tensor *t, const layout *l, tm_int base)
+{
+    return tm_as_strided_full(t, l->sizes, l->n, l->strides, l->n, &(tm_int){l->offset - base});
+}
+
+/* How often a view names each place of a buffer is summed with index_add over the places' numbers. */
+static tm_tensor *add_by_place(tm_tensor *buffer, const layout *l, tm_int base, tm_tensor *values)
+{
+    tm_tensor *places = tm_arange_full(tm_i64(buffer ? buffer->numel : 0), TM_I64, -1, values ? values->device : (tm_device){TM_CPU, -1}, NULL);
+    return tm_index_add_full(buffer, 0, tm_reshape(laid_out(places, l, base), (tm_int[]){-1}, 1), tm_reshape(values, (tm_int[]){-1}, 1), tm_i64(1));
+}
+
+/* A buffer of the storage's span collects what each viewed element receives; the input's own geometry then reads it, divided by how often the
+ * input itself names each element. Where no element is named twice, that is a copy into a view of the buffer. */
+tm_tensor *tmi_grad_as_strided_backward(tm_tensor *grad, const tm_int *size, int64_t n, const tm_int *stride, int64_t n_stride, const tm_int *offset,
+                                        const tm_int *in_size, int64_t n_in, const tm_int *in_stride, int64_t n_in_stride, tm_int in_offset)
+{
+    (void)n_stride, (void)n_in_stride;
+    if (!grad) return NULL;
+    layout to = {size, stride, n, offset ? *offset : in_offset}, in = {in_size, in_stride, n_in, in_offset};
+    tm_int base = to.offset < in.offset ? to.offset : in.offset, end = last_element(&to), end_in = last_element(&in);
+    tm_int span = (end > end_in ? end : end_in) - base + 1;
     tm_tensor *buffer = zeros_for(grad, &span, 1);
-    tm_tensor *at = tm_reshape(tm_as_strided_full(places, size, n, stride, n, &(tm_int){out_offset - base}), (tm_int[]){-1}, 1);
-    buffer = tm_index_add_full(buffer, 0, at, tm_reshape(grad, (tm_int[]){-1}, 1), tm_i64(1));
-    tm_int from = self->offset - base;
-    if (tmi_overlaps_itself(self)) {
-        tm_tensor *mine = tm_reshape(tm_as_strided_full(places, in_size, n_in, self->strides, n_in, &from), (tm_int[]){-1}, 1);
-        tm_tensor *count = tm_index_add_full(zeros_for(grad, &span, 1), 0, mine, tm_ones_full((tm_int[]){self->numel}, 1, grad->dtype, -1, grad->device, NULL),
-                                             tm_i64(1));
+    if (may_overlap(&to)) buffer = add_by_place(buffer, &to, base, grad);
+    else tm_copy_inplace(laid_out(buffer, &to, base), grad);
+    if (may_overlap(&in)) {
+        tm_tensor *count = add_by_place(zeros_for(grad, &span, 1), &in, base, tm_ones_full(in_size, n_in, grad->dtype, -1, grad->device, NULL));
         buffer = tm_div(buffer, tm_maximum(count, tm_ones_like(count)));
     }
-    return tm_as_strided_full(buffer, in_size, n_in, self->strides, n_in, &from);
+    return laid_out(buffer, &in, base);
 }
 
 /* Joins the gradients of consecutive parts; parts without one count as zeros. */
