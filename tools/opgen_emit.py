@@ -544,7 +544,7 @@ def python_names(ops):
 
 def tensor_first(op):
     """Overloads that take a tensor where another takes a number are tried first; else the order of the file."""
-    return tuple(0 if a.type == "TENSOR" else 1 for a in op.args[:2])
+    return tuple(0 if a.type == "TENSOR" else 1 for a in op.args[:4])
 
 
 def emit_python(ops):

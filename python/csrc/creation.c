@@ -209,7 +209,12 @@ static tm_tensor *legacy(PyObject *args, PyObject *kwargs, tm_dtype dtype, tm_de
     if (kwargs && PyDict_Size(kwargs) > known) return invalid_new(args, kwargs), NULL;
     if (where && where != Py_None && tmpy_as_device(where, &device) != 1) return PyErr_Occurred() ? NULL : (invalid_new(args, kwargs), NULL);
     if (!first) first = given;
-    if (!first) return of_size(args, dtype, device);
+    if (!first) {
+        int64_t none = 0;
+        tm_tensor *t = tmi_tensor_new(1, &none, NULL, dtype, device);
+        if (!t) tmpy_raise();
+        return t;
+    }
     if (Py_TYPE(first) == tmpy_size_type && n == 1) return of_size(first, dtype, device);
     if (!given && tmpy_as_int(first, &ignored) == 1 && !tmpy_is_tensor(first)) return of_size(args, dtype, device);
     if (PyErr_Occurred()) return NULL;

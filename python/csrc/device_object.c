@@ -58,8 +58,10 @@ static int parse_text(const char *text, tmpy_device *out)
             *out = (tmpy_device){(uint8_t)k, -1};
             return colon ? parse_index(colon + 1, text, &out->index) : 0;
         }
+    char start[32];
+    snprintf(start, sizeof start, "%.*s", (int)n, text);
     tmpy_error(PyExc_RuntimeError, "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
-               "hpu, mtia, privateuseone device type at start of device string: %.*s", (int)n, text);
+               "hpu, mtia, privateuseone device type at start of device string: %s", start);
     return -1;
 }
 
@@ -101,20 +103,28 @@ int tmpy_as_device(PyObject *o, tm_device *out)
 
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"type", "index", NULL};
-    static char *names2[] = {"device", NULL};
-    PyObject *what = NULL;
-    int index = -1;
+    static const char options[] = " * (torch.device device)\n%s%s%s * (str type, int index = -1)\n";
+    PyObject *what = NULL, *number = NULL;
+    Py_ssize_t n = PyTuple_Size(args);
+    int64_t index = -1;
     tmpy_device d;
-    if (kwargs && PyDict_GetItemString(kwargs, "device")) {
-        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:device", names2, &what)) return NULL;
-    } else if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|i:device", names, &what, &index)) {
-        return NULL;
-    }
+    if (n > 0) what = PyTuple_GetItem(args, 0);
+    if (n > 1) number = PyTuple_GetItem(args, 1);
+    if (kwargs && !what && !(what = PyDict_GetItemString(kwargs, "device"))) what = PyDict_GetItemString(kwargs, "type");
+    if (kwargs && !number) number = PyDict_GetItemString(kwargs, "index");
+    if (!what) return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)\n");
     if (PyLong_Check(what)) return tmpy_error(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
     int known = as_any_device(what, &d);
     if (known < 0) return NULL;
-    if (!known) return tmpy_error(PyExc_TypeError, "device(): argument 'type' (position 1) must be str, not %s", tmpy_type_name(what));
+    if (!known) {
+        char mark[96], text[512];
+        snprintf(mark, sizeof mark, "(!%s!)\n", tmpy_type_name(what));
+        snprintf(text, sizeof text, options, n == 1 ? "      didn't match because some of the arguments have invalid types: " : "", n == 1 ? mark : "", "");
+        return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (%s), but expected one of:\n%s", tmpy_type_name(what), text);
+    }
+    if (number && number != Py_None && tmpy_as_int(number, &index) != 1)
+        return PyErr_Occurred() ? NULL : tmpy_error(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s", tmpy_type_name(number));
+    if (index > 127 || index < -1) return tmpy_error(PyExc_RuntimeError, "Device index must be between -1 and 127, got %lld", (long long)index);
     if (index >= 0) {
         if (d.index >= 0) return tmpy_error(PyExc_RuntimeError, "type (string) must not include an index because index was passed explicitly: %s:%d", kinds[d.kind], d.index);
         d.index = (int8_t)index;
@@ -194,7 +204,7 @@ int tmpy_device_init(PyObject *m)
 {
     static PyType_Slot slots[] = {{Py_tp_new, device_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_repr, device_repr}, {Py_tp_str, device_str}, {Py_tp_hash, device_hash},
                                   {Py_tp_richcompare, device_compare}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, NULL}};
-    static PyType_Spec spec = {"taimatsu.device", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"torch.device", 0, 0, Py_TPFLAGS_DEFAULT, slots};
     if (!(tmpy_device_type = tmpy_type_new(m, &spec, sizeof(tmpy_device), NULL))) return -1;
     return PyModule_AddFunctions(m, functions);
 }

@@ -101,9 +101,9 @@ int tmpy_dtype_init(PyObject *m)
     static PyType_Slot dtype_slots[] = {{Py_tp_repr, singleton_repr}, {Py_tp_dealloc, singleton_dealloc}, {Py_tp_methods, dtype_methods}, {Py_tp_getset, dtype_getset}, {0, NULL}};
     static PyType_Slot plain_slots[] = {{Py_tp_repr, singleton_repr}, {Py_tp_dealloc, singleton_dealloc}, {Py_tp_methods, plain_methods}, {0, NULL}};
     enum { FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
-    static PyType_Spec dtype_spec = {"taimatsu.dtype", 0, 0, FLAGS, dtype_slots};
-    static PyType_Spec layout_spec = {"taimatsu.layout", 0, 0, FLAGS, plain_slots};
-    static PyType_Spec format_spec = {"taimatsu.memory_format", 0, 0, FLAGS, plain_slots};
+    static PyType_Spec dtype_spec = {"torch.dtype", 0, 0, FLAGS, dtype_slots};
+    static PyType_Spec layout_spec = {"torch.layout", 0, 0, FLAGS, plain_slots};
+    static PyType_Spec format_spec = {"torch.memory_format", 0, 0, FLAGS, plain_slots};
     if (!(tmpy_dtype_type = tmpy_type_new(m, &dtype_spec, sizeof(singleton), NULL)) ||
         !(tmpy_layout_type = tmpy_type_new(m, &layout_spec, sizeof(singleton), NULL)) ||
         !(tmpy_format_type = tmpy_type_new(m, &format_spec, sizeof(singleton), NULL)))

@@ -92,6 +92,6 @@ int tmpy_finfo_init(PyObject *m)
 {
     static PyType_Slot f_slots[] = {{Py_tp_new, finfo_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_getset, f_getset}, {Py_tp_repr, f_repr}, {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {0, NULL}};
     static PyType_Slot i_slots[] = {{Py_tp_new, iinfo_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_getset, i_getset}, {Py_tp_repr, i_repr}, {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {0, NULL}};
-    static PyType_Spec f = {"taimatsu.finfo", 0, 0, Py_TPFLAGS_DEFAULT, f_slots}, i = {"taimatsu.iinfo", 0, 0, Py_TPFLAGS_DEFAULT, i_slots};
+    static PyType_Spec f = {"torch.finfo", 0, 0, Py_TPFLAGS_DEFAULT, f_slots}, i = {"torch.iinfo", 0, 0, Py_TPFLAGS_DEFAULT, i_slots};
     return (finfo_type = tmpy_type_new(m, &f, sizeof(info), NULL)) && (iinfo_type = tmpy_type_new(m, &i, sizeof(info), NULL)) ? 0 : -1;
 }

@@ -84,6 +84,7 @@ PyObject *tmpy_ints(int n, const int64_t *v);            /* tuple */
 tm_generator *tmpy_as_generator(PyObject *o);            /* NULL: not a generator; no exception */
 PyObject *tmpy_storage_new(tm_storage *s);               /* takes s */
 tm_storage *tmpy_storage_of(PyObject *o);                /* NULL: not a storage */
+PyObject *tmpy_set_(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
 int tmpy_dtype_init(PyObject *m);
 int tmpy_device_init(PyObject *m);
 int tmpy_size_init(PyObject *m);

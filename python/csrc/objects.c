@@ -13,11 +13,25 @@ int tmpy_objects_init(PyObject *module)
     return n < 0 ? -1 : 0;
 }
 
+/* Messages of the interpreter show tp_name, which is PyTorch's ("torch.dtype"); pickling needs the module where the class really is. */
+static int set_module(PyObject *type, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    if (strncmp(name, "torch.", 6) || !dot) return 0;
+    PyObject *module = PyUnicode_FromFormat("taimatsu%.100s", name + 5);
+    if (!module) return -1;
+    Py_ssize_t n = PyUnicode_GetLength(module) - (Py_ssize_t)strlen(dot);
+    Py_SETREF(module, PyUnicode_Substring(module, 0, n));
+    int r = module ? PyObject_SetAttrString(type, "__module__", module) : -1;
+    Py_XDECREF(module);
+    return r;
+}
+
 PyTypeObject *tmpy_type_new(PyObject *module, PyType_Spec *spec, size_t data_size, PyObject *base)
 {
     if (data_size) spec->basicsize = (int)(tmpy_object_size + (Py_ssize_t)data_size);
     PyObject *type = PyType_FromModuleAndSpec(module, spec, base);
-    if (!type) return NULL;
+    if (!type || set_module(type, spec->name) < 0) return NULL;
     const char *dot = strrchr(spec->name, '.');
     if (PyModule_AddObjectRef(module, dot ? dot + 1 : spec->name, type) < 0) Py_CLEAR(type);
     return (PyTypeObject *)type;

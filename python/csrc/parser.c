@@ -66,8 +66,12 @@ static void preset(tmpy_call *c, const tmi_op *op, const tmpy_param *p)
 }
 
 /* A list whose first element fits decides for this overload; a later one that does not is an error. */
-static int bad_element(const tmpy_args *a, const tmpy_param *p, PyObject *element, Py_ssize_t i)
+typedef struct bad { const tmpy_param *p; PyObject *element; Py_ssize_t i; } bad;
+static int bad_element(const tmpy_args *a, const bad *b)
 {
+    const tmpy_param *p = b->p;
+    PyObject *element = b->element;
+    Py_ssize_t i = b->i;
     tmpy_error(PyExc_TypeError, "%s(): argument '%U' failed to unpack the object at pos %zd with error \"type must be %s,but got %s\"", a->name->name, p->name, i + 1,
                tmpy_param_type_name(p, NULL), tmpy_type_name(element));
     return -1;
@@ -77,6 +81,7 @@ static int bad_element(const tmpy_args *a, const tmpy_param *p, PyObject *elemen
 static int match(tmpy_call *c, const tmi_op *op, const tmpy_sig *s, const tmpy_args *a)
 {
     Py_ssize_t pos = 0, used_kw = 0, failed = 0;
+    bad wrong = {NULL, NULL, 0};
     bool method = a->self != NULL && s->self >= 0;
     for (int i = 0; i < s->n; i++) {
         const tmpy_param *p = &s->p[i];
@@ -108,14 +113,18 @@ static int match(tmpy_call *c, const tmi_op *op, const tmpy_sig *s, const tmpy_a
         int fits = p->kind == TMPY_P_ARG ? tmpy_convert(c, s, p->spec, o, &c->v[p->arg], i, &failed) : take_extra(c, op, p, o);
         if (fits == 0 && !by_name && pos == 0 && takes_varargs(s, p, method)) {
             fits = tmpy_convert_ints(c, a->args, a->n, &c->v[p->arg], &failed);
-            if (failed > 0) return bad_element(a, p, a->args[failed], failed);
+            if (fits == 0 && failed > 0) wrong = (bad){p, a->args[failed], failed}, fits = 1;
             pos = a->n - 1;
         }
-        if (fits == 0 && failed > 0) return bad_element(a, p, PySequence_GetItem(o, failed), failed);
+        if (fits == 0 && failed > 0) {
+            wrong = (bad){p, PyTuple_Check(o) ? PyTuple_GetItem(o, failed) : PyList_GetItem(o, failed), failed};
+            fits = 1;
+        }
         if (fits != 1) return fits;
         pos += !by_name;
     }
-    return pos == a->n && used_kw == a->n_kw;
+    if (pos != a->n || used_kw != a->n_kw) return 0;
+    return TMI_UNLIKELY(wrong.p != NULL) ? bad_element(a, &wrong) : 1;
 }
 
 static void fill_missing_form(tmpy_call *c, const tmpy_name *name)

@@ -27,6 +27,10 @@ static void add_default(tmi_strbuf *b, const tmpy_param *p)
         return;
     }
     const tmi_arg *a = p->spec;
+    if (!strcmp(a->name, "pin_memory")) {
+        tmi_str_add(b, " = False");
+        return;
+    }
     if (!a->has_default) {
         if (a->optional && a->kwarg_only) tmi_str_add(b, " = None");
         return;
@@ -239,7 +243,7 @@ static int fits(const option *o, const tmpy_param *p, PyObject *x, const tmpy_ar
     }
     if (r == 0 && varargs) r = tmpy_convert_ints(&c, a->args, a->n, &v, &failed) == 1;
     tmpy_call_end(&c);
-    return r;
+    return r == 0 && failed > 0 ? 1 : r;   /* a list is judged by its first element */
 }
 
 /* The first thing wrong with the call, if this were the only overload. */

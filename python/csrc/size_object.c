@@ -73,6 +73,12 @@ static PyObject *size_concat(PyObject *a, PyObject *b)
     binaryfunc f = (binaryfunc)PyType_GetSlot(&PyTuple_Type, Py_sq_concat);
     return as_size(f(a, b));
 }
+/* Also (1,) + size: the number slot is asked before the tuple's own. */
+static PyObject *size_add(PyObject *a, PyObject *b)
+{
+    if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    return size_concat(a, b);
+}
 static PyObject *size_repeat(PyObject *a, Py_ssize_t n)
 {
     ssizeargfunc f = (ssizeargfunc)PyType_GetSlot(&PyTuple_Type, Py_sq_repeat);
@@ -101,8 +107,8 @@ static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, NULL}, {"__re
 
 int tmpy_size_init(PyObject *m)
 {
-    static PyType_Slot slots[] = {{Py_tp_new, size_new}, {Py_tp_repr, size_repr}, {Py_mp_subscript, size_item}, {Py_sq_concat, size_concat},
+    static PyType_Slot slots[] = {{Py_tp_new, size_new}, {Py_tp_repr, size_repr}, {Py_mp_subscript, size_item}, {Py_sq_concat, size_concat}, {Py_nb_add, size_add},
                                   {Py_sq_repeat, size_repeat}, {Py_tp_methods, methods}, {0, NULL}};
-    static PyType_Spec spec = {"taimatsu.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"torch.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
     return (tmpy_size_type = tmpy_type_new(m, &spec, 0, (PyObject *)&PyTuple_Type)) ? 0 : -1;
 }

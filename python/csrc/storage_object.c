@@ -146,11 +146,59 @@ static int set_item(PyObject *o, PyObject *key, PyObject *value)
 static PyObject *get_device(PyObject *o, void *unused) { return tmpy_device_new(s_of(o)->device); }
 static PyObject *get_false(PyObject *o, void *unused) { Py_RETURN_FALSE; }
 static PyObject *get_untyped(PyObject *o, void *unused) { return Py_NewRef(o); }
+static PyObject *storage_repr(PyObject *o)
+{
+    tm_storage *s = s_of(o);
+    if (s->device.type != TM_CPU) return PyUnicode_FromFormat("...\n[torch.storage.UntypedStorage(device=meta) of size %zu]", s->nbytes);
+    PyObject *list = PyList_New(0), *text = NULL;
+    size_t shown = s->nbytes < 1000 ? s->nbytes : 1000;
+    for (size_t i = 0; list && i < shown; i++) {
+        PyObject *one = PyUnicode_FromFormat(" %d\n", ((uint8_t *)s->data)[i]);
+        if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    PyObject *empty = PyUnicode_FromString(""), *lines = list && empty ? PyUnicode_Join(empty, list) : NULL;
+    if (lines) text = PyUnicode_FromFormat("%U%s[torch.storage.UntypedStorage(device=cpu) of size %zu]", lines, shown < s->nbytes ? " ...\n" : "", s->nbytes);
+    Py_XDECREF(list);
+    Py_XDECREF(empty);
+    Py_XDECREF(lines);
+    return text;
+}
 static int buffer(PyObject *o, Py_buffer *view, int flags)
 {
     if (s_of(o)->device.type != TM_CPU) return PyErr_SetString(PyExc_BufferError, "only CPU storages have memory to look at"), -1;
     return PyBuffer_FillInfo(view, o, s_of(o)->data, length(o), s_of(o)->flags & TMI_STORAGE_READONLY, flags);
 }
+/* A sequence of sizes or strides; -1 with an exception set. */
+static int read_ints(PyObject *o, int64_t *out)
+{
+    Py_ssize_t n = PySequence_Size(o);
+    if (n > TMI_MAX_DIMS) return PyErr_SetString(PyExc_RuntimeError, "too many dimensions"), -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *x = PySequence_GetItem(o, i);
+        int known = x ? tmpy_as_int(x, &out[i]) : -1;
+        if (known == 0) PyErr_Format(PyExc_TypeError, "expected a tuple of ints, but found element of type %s at pos %zd", tmpy_type_name(x), i);
+        Py_XDECREF(x);
+        if (known != 1) return -1;
+    }
+    return (int)n;
+}
+
+/* Whether elements of `item` bytes at offset with these sizes and strides lie inside the storage. */
+static int check_fits(const tm_storage *s, size_t item, int64_t offset, int n, const int64_t *sizes, const int64_t *strides)
+{
+    int64_t last = offset;
+    for (int i = 0; i < n; i++) {
+        int64_t span;
+        if (sizes[i] < 0 || strides[i] < 0) return PyErr_SetString(PyExc_RuntimeError, "sizes and strides must not be negative"), -1;
+        if (sizes[i] == 0) return 0;
+        if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) || __builtin_add_overflow(last, span, &last)) return PyErr_SetString(PyExc_RuntimeError, "sizes and strides overflow"), -1;
+    }
+    if (offset < 0 || (uint64_t)last >= s->nbytes / item)
+        return PyErr_Format(PyExc_RuntimeError, "setStorage: a tensor of these sizes, strides and storage offset %lld does not fit into a storage of size %zu", (long long)offset, s->nbytes), -1;
+    return 0;
+}
+
 /* _C._storage_as_tensor(storage, dtype, offset, size, stride): a tensor over it. */
 static PyObject *as_tensor(PyObject *m, PyObject *args)
 {
@@ -160,24 +208,39 @@ static PyObject *as_tensor(PyObject *m, PyObject *args)
     int64_t sizes[TMI_MAX_DIMS], steps[TMI_MAX_DIMS];
     if (!PyArg_ParseTuple(args, "OOLOO:_storage_as_tensor", &o, &dtype, &offset, &size, &strides)) return NULL;
     tm_storage *s = tmpy_storage_of(o);
-    Py_ssize_t n = PySequence_Size(size);
-    if (!s || !tmpy_as_dtype(dtype, &d) || n < 0 || n > TMI_MAX_DIMS || PySequence_Size(strides) != n) return tmpy_error(PyExc_TypeError, "_storage_as_tensor(): storage, dtype, offset, size, stride");
-    int64_t last = offset, numel = 1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *a = PySequence_GetItem(size, i), *b = PySequence_GetItem(strides, i);
-        sizes[i] = a ? PyLong_AsLongLong(a) : -1;
-        steps[i] = b ? PyLong_AsLongLong(b) : -1;
-        Py_XDECREF(a);
-        Py_XDECREF(b);
-        if (PyErr_Occurred()) return NULL;
-        if (sizes[i] < 0 || steps[i] < 0) return tmpy_error(PyExc_RuntimeError, "sizes and strides must not be negative");
-        int64_t span;
-        numel = sizes[i] ? numel : 0;
-        if (sizes[i] && (__builtin_mul_overflow(sizes[i] - 1, steps[i], &span) || __builtin_add_overflow(last, span, &last))) return tmpy_error(PyExc_RuntimeError, "sizes and strides overflow");
+    if (!s || !tmpy_as_dtype(dtype, &d)) return tmpy_error(PyExc_TypeError, "_storage_as_tensor(): storage, dtype, offset, size, stride");
+    int n = read_ints(size, sizes);
+    if (n < 0 || read_ints(strides, steps) != n || check_fits(s, tmi_dtypes[d].size, offset, n, sizes, steps) < 0)
+        return PyErr_Occurred() ? NULL : tmpy_error(PyExc_RuntimeError, "sizes and strides must be of equal length");
+    return tmpy_wrap(tmi_tensor_on(s, n, sizes, steps, offset, d));
+}
+
+/* x.set_(storage, storage_offset=0, size=None, stride=None): other sources go to the operator. */
+PyObject *tmpy_set_(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    PyObject *source = NULL, *size = NULL, *strides = NULL;
+    int64_t offset = 0, sizes[TMI_MAX_DIMS], steps[TMI_MAX_DIMS];
+    const tmpy_field fields[] = {{"source", 'O', false, false, &source}, {"storage_offset", 'i', false, false, &offset}, {"size", 'O', false, false, &size}, {"stride", 'O', false, false, &strides}};
+    bool ours = n && (tmpy_storage_of(args[0]) || PyObject_HasAttrString(args[0], "_untyped_storage"));
+    if (!ours && (n || kwnames)) {
+        const tmpy_name *name = tmpy_find_name("set_");
+        return name ? tmpy_call_method(name, self, args, n, kwnames) : tmpy_error(PyExc_NotImplementedError, "the operator set_ is not part of this build");
     }
-    if (offset < 0 || (numel && s->device.type == TM_CPU && (uint64_t)last >= s->nbytes / tmi_dtypes[d].size))
-        return tmpy_error(PyExc_RuntimeError, "a tensor of these sizes, strides and offset does not fit into a storage of %zu bytes", s->nbytes);
-    return tmpy_wrap(tmi_tensor_on(s, (int)n, sizes, steps, offset, d));
+    if (tmpy_fields("set_", fields, 4, args, n, kwnames) < 0) return NULL;
+    tm_tensor *t = tmpy_t(self);
+    PyObject *untyped = source ? PyObject_GetAttrString(source, "_untyped_storage") : tmpy_storage_new(tmi_storage_new(0, t->device));
+    tm_storage *s = untyped ? tmpy_storage_of(untyped) : NULL;
+    int ndim = 1;
+    if (!s) return Py_XDECREF(untyped), NULL;
+    sizes[0] = (int64_t)(s->nbytes / tmi_dtypes[t->dtype].size) - offset;
+    if (size && size != Py_None) ndim = read_ints(size, sizes);
+    tmi_contiguous_strides(ndim < 0 ? 0 : ndim, sizes, steps);
+    if (ndim >= 0 && strides && strides != Py_None && read_ints(strides, steps) != ndim) ndim = -1;
+    bool ok = ndim >= 0 && check_fits(s, tmi_dtypes[t->dtype].size, offset, ndim, sizes, steps) == 0;
+    if (ok && (tmi_tensor_set_storage(t, s) != TM_OK || tmi_tensor_restride(t, ndim, sizes, steps, offset) != TM_OK)) ok = false, tmpy_raise();
+    Py_DECREF(untyped);
+    if (!ok) return PyErr_Occurred() ? NULL : tmpy_error(PyExc_RuntimeError, "mismatch in length of strides and shape");
+    return Py_NewRef(self);
 }
 
 static PyMethodDef methods[] = {
@@ -196,9 +259,9 @@ int tmpy_storage_init(PyObject *m)
     members[0].offset = tmpy_object_size + (Py_ssize_t)offsetof(storage, dict);
     members[1].offset = tmpy_object_size + (Py_ssize_t)offsetof(storage, weak);
     static PyType_Slot slots[] = {{Py_tp_new, storage_new}, {Py_tp_dealloc, storage_dealloc}, {Py_tp_traverse, storage_traverse}, {Py_tp_clear, storage_clear},
-                                  {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {Py_mp_length, length}, {Py_sq_length, length},
+                                  {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {Py_tp_repr, storage_repr}, {Py_mp_length, length}, {Py_sq_length, length},
                                   {Py_mp_subscript, get_item}, {Py_mp_ass_subscript, set_item}, {Py_bf_getbuffer, buffer}, {0, NULL}};
-    static PyType_Spec spec = {"taimatsu.UntypedStorage", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    static PyType_Spec spec = {"torch.UntypedStorage", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     if (!(tmpy_storage_type = tmpy_type_new(m, &spec, sizeof(storage), NULL))) return -1;
     return PyModule_AddFunctions(m, functions);
 }

@@ -180,7 +180,7 @@ static PyObject *apply_(PyObject *self, PyObject *f)
 }
 
 PyMethodDef tmpy_hand_methods[] = {
-    {"size", TMPY_FN(size), TMPY_FLAGS, NULL}, {"stride", TMPY_FN(stride), TMPY_FLAGS, NULL}, {"dim", dim, METH_NOARGS, NULL}, {"ndimension", dim, METH_NOARGS, NULL},
+    {"set_", TMPY_FN(tmpy_set_), TMPY_FLAGS, NULL}, {"size", TMPY_FN(size), TMPY_FLAGS, NULL}, {"stride", TMPY_FN(stride), TMPY_FLAGS, NULL}, {"dim", dim, METH_NOARGS, NULL}, {"ndimension", dim, METH_NOARGS, NULL},
     {"numel", numel, METH_NOARGS, NULL}, {"nelement", numel, METH_NOARGS, NULL}, {"element_size", element_size, METH_NOARGS, NULL},
     {"storage_offset", storage_offset, METH_NOARGS, NULL}, {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"get_device", get_device, METH_NOARGS, NULL},
     {"is_floating_point", is_floating_point, METH_NOARGS, NULL}, {"is_complex", is_complex, METH_NOARGS, NULL}, {"is_signed", is_signed, METH_NOARGS, NULL},

@@ -197,6 +197,9 @@ int tmpy_tensor_init(PyObject *module)
     static PyType_Spec spec = {"taimatsu.Tensor", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     tmpy_Tensor = tmpy_type_new(module, &spec, sizeof(tmpy_tensor), NULL);
     if (!tmpy_Tensor) return -1;
+    PyObject *name = PyUnicode_InternFromString("Tensor");   /* for the interpreter's own messages: 'Tensor', not 'taimatsu.Tensor' */
+    if (!name || PyObject_SetAttrString((PyObject *)tmpy_Tensor, "__name__", name) < 0) return -1;
+    Py_DECREF(name);
     tmi_hooks.pyobj_count = count_changed;
     return PyModule_AddObjectRef(module, "TensorBase", (PyObject *)tmpy_Tensor);
 }

@@ -196,5 +196,5 @@ PyGetSetDef tmpy_tensor_getset[] = {
     {"is_hpu", get_false, NULL, NULL, NULL}, {"is_maia", get_false, NULL, NULL, NULL}, {"is_mtia", get_false, NULL, NULL, NULL},
     {"is_vulkan", get_false, NULL, NULL, NULL}, {"is_sparse", get_false, NULL, NULL, NULL}, {"is_sparse_csr", get_false, NULL, NULL, NULL},
     {"is_mkldnn", get_false, NULL, NULL, NULL}, {"is_nested", get_false, NULL, NULL, NULL}, {"is_quantized", get_false, NULL, NULL, NULL},
-    {"volatile", get_false, NULL, NULL, NULL}, {"name", get_none, NULL, NULL, NULL}, {"__cuda_array_interface__", no_cuda_interface, NULL, NULL, NULL},
+    {"_backward_hooks", get_none, NULL, NULL, NULL}, {"volatile", get_false, NULL, NULL, NULL}, {"name", get_none, NULL, NULL, NULL}, {"__cuda_array_interface__", no_cuda_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -41,6 +41,7 @@ for _module, _names in {
     "serialization": "save load",
     "storage": "UntypedStorage TypedStorage FloatStorage DoubleStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
                "CharStorage ByteStorage BoolStorage ComplexFloatStorage ComplexDoubleStorage is_storage",
+    "_legacy_types": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor",
     "_tensor_str": "set_printoptions get_printoptions printoptions",
     "_settings": "set_default_dtype set_default_device get_default_device set_default_tensor_type use_deterministic_algorithms "
                  "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
