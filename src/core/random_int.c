@@ -9,15 +9,18 @@ tm_status tmi_random_unsupported(const char *what, tm_dtype dtype)
     return tmi_fail(TM_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", what, tmi_dtypes[dtype].type_name);
 }
 
-static void store_int(void *data, int64_t at, int64_t v, tm_dtype dtype)
+/* Integers that the callers have put into int64, into any dtype. */
+static void store_ints(void *data, int64_t at, const int64_t *v, int64_t n, tm_dtype dtype)
 {
+    size_t size = tmi_dtypes[dtype].size;
+    char *out = (char *)data + at * (int64_t)size;
     switch (dtype) {
-    case TM_I64: case TM_U64: ((int64_t *)data)[at] = v; break;
-    case TM_I32: case TM_U32: ((uint32_t *)data)[at] = (uint32_t)v; break;
-    case TM_I16: case TM_U16: ((uint16_t *)data)[at] = (uint16_t)v; break;
-    case TM_I8: case TM_U8: ((uint8_t *)data)[at] = (uint8_t)v; break;
-    case TM_F32: ((float *)data)[at] = (float)v; break;
-    default: tmi_store_scalar((char *)data + at * (int64_t)tmi_dtypes[dtype].size, dtype, tm_i64(v)); break;
+    case TM_I64: case TM_U64: memcpy(out, v, (size_t)n * sizeof *v); break;
+    case TM_I32: case TM_U32: for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)out)[i] = (uint32_t)v[i]; break;
+    case TM_I8: case TM_U8: for (int64_t i = 0; i < n; i++) ((uint8_t *)out)[i] = (uint8_t)v[i]; break;
+    case TM_F32: for (int64_t i = 0; i < n; i++) ((float *)(void *)out)[i] = (float)v[i]; break;
+    case TM_F64: for (int64_t i = 0; i < n; i++) ((double *)(void *)out)[i] = (double)v[i]; break;
+    default: for (int64_t i = 0; i < n; i++) tmi_store_scalar(out + (size_t)i * size, dtype, tm_i64(v[i])); break;
     }
 }
 
@@ -80,38 +83,55 @@ static void tighten(int64_t *from, int64_t *to, tm_dtype d)
     if (*to > INT64_MIN && rounded(*to - 1, d) >= *to) *to = rounded(*to - 1, d) - spacing(*to - 1, d);
 }
 
-/* Remainder of 32-bit numbers by a fixed divisor with two multiplications: m = ceil(2^64 / d), and r = high64(low64(m x) d). */
-static void fill_small(tm_generator *g, void *data, int64_t n, tm_dtype dtype, int64_t base, uint32_t d)
+/* A remainder, and then a shift by `base`. 0 stands for 2^64. */
+typedef struct divisor {
+    uint64_t d, base;
+    bool two_words;
+} divisor;
+
+/* Remainder of 32-bit numbers by a fixed divisor with two multiplications: m = ceil(2^64 / d), and r = high64(low64(m x) d); m does not fit
+ * for d = 1. */
+static void remainders_32(const uint32_t *w, int64_t *out, int64_t n, const divisor *by)
 {
-    uint64_t m = UINT64_MAX / d + 1;
+    uint64_t d = by->d, m = d > 1 ? UINT64_MAX / d + 1 : 0;
+    for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(by->base + (uint64_t)((unsigned __int128)(m * w[i]) * d >> 64));
+}
+
+static void remainders_64(const uint32_t *w, int64_t *out, int64_t n, const divisor *by)
+{
+    uint64_t d = by->d, mask = d - 1;   /* for powers of two, 2^64 among them */
+    bool power = (d & mask) == 0;
     for (int64_t i = 0; i < n; i++) {
-        uint64_t low = m * tmi_mt_next(g);
-        store_int(data, i, base + (int64_t)((unsigned __int128)low * d >> 64), dtype);
+        uint64_t r = (uint64_t)w[2 * i] << 32 | w[2 * i + 1];
+        out[i] = (int64_t)(by->base + (power ? r & mask : r % d));
     }
 }
 
-/* range 0 stands for 2^64. One word where range < 2^28, else two. */
-static void fill_range(tm_generator *g, void *data, int64_t n, tm_dtype dtype, int64_t base, uint64_t range)
+static void fill(tm_generator *g, void *data, int64_t n, tm_dtype dtype, divisor by)
 {
+    enum { CHUNK = 256 };
+    uint32_t words[2 * CHUNK];
+    int64_t v[CHUNK];
     g = tmi_generator_lock(g);
-    if (range == 1) {   /* the divisor 1 has no 64-bit reciprocal */
-        for (int64_t i = 0; i < n; i++) tmi_mt_next(g);
-        for (int64_t i = 0; i < n; i++) store_int(data, i, base, dtype);
-    } else if (range && range < (UINT64_C(1) << 28)) {
-        fill_small(g, data, n, dtype, base, (uint32_t)range);
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            uint64_t r = tmi_mt_next64(g);
-            store_int(data, i, (int64_t)((uint64_t)base + (range ? r % range : r)), dtype);
-        }
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t take = n - at < CHUNK ? n - at : CHUNK;
+        tmi_mt_words(g, words, by.two_words ? 2 * take : take);
+        (by.two_words ? remainders_64 : remainders_32)(words, v, take, &by);
+        store_ints(data, at, v, take, dtype);
     }
     tmi_generator_unlock(g);
+}
+
+/* One word where range < 2^28, else two. */
+static void fill_range(tm_generator *g, void *data, int64_t n, tm_dtype dtype, int64_t base, uint64_t range)
+{
+    fill(g, data, n, dtype, (divisor){.d = range, .base = (uint64_t)base, .two_words = range == 0 || range >= UINT64_C(1) << 28});
 }
 
 /* random_(-2^63, None): the bits themselves, in types that can spread them. */
 static tm_status fill_64_bits(tm_generator *g, void *data, int64_t n, tm_dtype d)
 {
-    if (d == TM_BOOL || d == TM_F16 || tmi_is_complex(d) || tmi_dtypes[d].category == 'X') return tmi_random_unsupported("random_full_64_bits_range_kernel_cpu", d);
+    if (d == TM_BOOL || d == TM_F16 || tmi_is_complex(d) || d >= TM_U16) return tmi_random_unsupported("random_full_64_bits_range_kernel_cpu", d);
     TMI_REQUIRE(d == TM_I64 || d == TM_F64 || d == TM_F32 || d == TM_BF16, TM_INVALID,
                 "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
     fill_range(g, data, n, d, 0, 0);
@@ -130,6 +150,7 @@ tm_status tmi_random_range(tm_generator *g, void *data, int64_t n, tm_dtype dtyp
                     "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=%lld > "
                     "to_inc=%lld", (long long)from, (long long)last);
         TMI_TRY(check_bound("from", from, dtype));
+        TMI_REQUIRE(dtype != TM_U64, TM_INVALID, "to - 1 is out of bounds for %s", tmi_random_ctype(dtype));
         TMI_REQUIRE(from <= last, TM_INVALID, "random_ expects 'from' to be less than or equal to 'to_inc' but got from=%lld > to_inc=%lld",
                     (long long)from, (long long)last);
         fill_range(g, data, n, dtype, from, (uint64_t)last - (uint64_t)from + 1);
@@ -155,13 +176,8 @@ tm_status tmi_random_range(tm_generator *g, void *data, int64_t n, tm_dtype dtyp
 tm_status tmi_random_full(tm_generator *g, void *data, int64_t n, tm_dtype dtype)
 {
     if (tmi_is_complex(dtype) || (dtype >= TM_U16 && dtype <= TM_F8_E5M2)) return tmi_random_unsupported("random_kernel_cpu", dtype);
-    g = tmi_generator_lock(g);
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t limit = float_digits(dtype) ? (UINT64_C(1) << float_digits(dtype)) + 1 : (uint64_t)largest_int(dtype) + 1;
-        uint64_t r = dtype == TM_I64 || dtype == TM_F64 ? tmi_mt_next64(g) : tmi_mt_next(g);
-        store_int(data, i, (int64_t)(r % limit), dtype);
-    }
-    tmi_generator_unlock(g);
+    uint64_t limit = float_digits(dtype) ? (UINT64_C(1) << float_digits(dtype)) + 1 : (uint64_t)largest_int(dtype) + 1;
+    fill(g, data, n, dtype, (divisor){.d = limit, .two_words = dtype == TM_I64 || dtype == TM_F64});
     return TM_OK;
 }
 
@@ -209,7 +225,7 @@ tm_status tmi_random_permutation(tm_generator *g, void *data, int64_t n, tm_dtyp
     else shuffle_large(g, r, n);
     tmi_generator_unlock(g);
     if (dtype == TM_I64) return TM_OK;
-    for (int64_t i = 0; i < n; i++) store_int(data, i, r[i], dtype);
+    store_ints(data, 0, r, n, dtype);
     tmi_data_free(r, (size_t)n * sizeof *r);
     return TM_OK;
 }
