@@ -26,8 +26,9 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 TMPY_NOARGS(inference_enter)
 {
     guard *g = TMPY_DATA(self, guard);
+    g->saved_grad = tm_grad_enabled();
     g->before = tm_set_inference(g->mode);
-    g->saved_grad = tm_set_grad_enabled(!g->mode);
+    tm_set_grad_enabled(!g->mode);
     Py_RETURN_NONE;
 }
 static PyObject *inference_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)

@@ -141,10 +141,9 @@ static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t n) { re
 static PyObject *get_id(PyObject *o, void *unused) { return PyLong_FromUnsignedLongLong(TMPY_DATA(o, handle)->hook->id); }
 
 /* ---- registration */
-typedef tm_status add_fn(tm_tensor *t, tmi_hook_fn *fn, void (*free)(void *), void *ctx, tmi_hook **out);
-static PyObject *finish(tm_status s, PyObject *f, tmi_hook *hook)
+static PyObject *finish(tm_status s, PyObject *f, tmi_hook **hook)
 {
-    if (s == TM_OK) return make_handle(hook);
+    if (s == TM_OK) return make_handle(*hook);
     Py_DECREF(f);
     return tmpy_raise();
 }
@@ -154,7 +153,7 @@ static PyObject *register_hook(PyObject *self, PyObject *f)
     tmi_hook *hook = NULL;
     if (tmpy_override_method(self, "register_hook", &f, 1, NULL, &r)) return r;
     if (!tmi_requires_grad(tmpy_t(self))) return tmpy_error(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
-    return finish(tmi_tensor_add_hook(tmpy_t(self), tensor_hook, drop, Py_NewRef(f), &hook), f, hook);
+    return finish(tmi_tensor_add_hook(tmpy_t(self), tensor_hook, drop, Py_NewRef(f), &hook), f, &hook);
 }
 static PyObject *register_post_accumulate(PyObject *self, PyObject *f)
 {
@@ -162,19 +161,19 @@ static PyObject *register_post_accumulate(PyObject *self, PyObject *f)
     tm_tensor *t = tmpy_t(self);
     if (!tmi_requires_grad(t)) return tmpy_error(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
     if (!tmi_is_leaf(t)) return tmpy_error(PyExc_RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors");
-    return finish(tmi_tensor_add_post_accumulate_hook(t, post_accumulate_hook, drop, Py_NewRef(f), &hook), f, hook);
+    return finish(tmi_tensor_add_post_accumulate_hook(t, post_accumulate_hook, drop, Py_NewRef(f), &hook), f, &hook);
 }
 PyObject *tmpy_node_register_hook(PyObject *node, PyObject *f)
 {
     tmi_hook *hook = NULL;
     tmi_node *n = tmpy_node_of(node);
-    return n ? finish(tmi_node_add_post_hook(n, node_hook, drop, Py_NewRef(f), &hook), f, hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
+    return n ? finish(tmi_node_add_post_hook(n, node_hook, drop, Py_NewRef(f), &hook), f, &hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
 }
 PyObject *tmpy_node_register_prehook(PyObject *node, PyObject *f)
 {
     tmi_hook *hook = NULL;
     tmi_node *n = tmpy_node_of(node);
-    return n ? finish(tmi_node_add_pre_hook(n, node_prehook, drop, Py_NewRef(f), &hook), f, hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
+    return n ? finish(tmi_node_add_pre_hook(n, node_prehook, drop, Py_NewRef(f), &hook), f, &hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
 }
 
 PyMethodDef tmpy_hook_methods[] = {{"register_hook", register_hook, METH_O, NULL}, {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O, NULL}, {NULL, NULL, 0, NULL}};

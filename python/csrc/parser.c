@@ -59,7 +59,7 @@ static void preset(tmpy_call *c, const tmi_op *op, const tmpy_param *p)
     if (p->kind != TMPY_P_ARG) return;
     const tmi_arg *a = p->spec;
     c->v[p->arg] = a->has_default ? a->def : tmi_v_none();
-    if (a->type == TMI_T_DEVICE && (op->flags & TMI_OP_FACTORY)) {
+    if (a->type == TMI_T_DEVICE && !op->tensor_args) {
         tm_device d = tmpy_default_device();
         if (d.type != TM_CPU) c->v[p->arg] = (tmi_value){.tag = TMI_V_DEVICE, .u.device = d};
     }
