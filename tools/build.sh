@@ -27,4 +27,4 @@ if [ "$how" != none ]; then
     echo "$files_key" >"$dir/.key-files"
 fi
 .venv/bin/python tools/link_package.py "$dir/python"
-exec ninja -C "$dir" ${JOBS:+-j "$JOBS"}
+exec ninja -C "$dir" -j "${JOBS:-$(nproc)}"
