@@ -540,7 +540,6 @@ static tm_status everything(void *ctx)
     if (x) tm_tensor_set_requires_grad(x, true);
     tm_tensor *b = x ? tm_mul_scalar(x, tm_f64(2)) : NULL, *v = b ? tm_select_int(b, 0, 1) : NULL;
     if (v) tm_mul_scalar_inplace(v, tm_f64(3));
-    if (b) tm_retain_grad(b);
     if (b && !tm_error_status()) tm_function_apply(&square, &calls, 1, &b, 1, &y);
     tm_tensor *loss = y ? tm_sum(tm_exp(tm_mul_scalar(y, tm_f64(1e-3)))) : NULL;
     if (loss && !tm_error_status()) tm_grad(1, &loss, NULL, 1, &x, true, true, false, &g);
