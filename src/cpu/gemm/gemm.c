@@ -58,7 +58,7 @@ static void choose_sides(tmi_gemm_job *j)
 {
     const tmi_gemm *g = j->g;
     set_sides(j, false);
-    if (g->load_b || skinny_way(j)) return;
+    if (skinny_way(j)) return;
     set_sides(j, true);
     if (skinny_way(j)) return;
     bool columns_adjacent = g->c_cs == 1 || g->n == 1, rows_adjacent = g->c_rs == 1 || g->m == 1;
@@ -80,8 +80,9 @@ static void choose_blocks(tmi_gemm_job *j)
     j->kc = even_block(j->k, 256, 4);
     j->nc = even_block(j->n, 2097152 / ts / j->kc, nr);
     j->mc = even_block(j->m, 1048576 / ts / j->kc, mr);
-    j->pack_b = converted || j->g->load_b || j->b_cs != 1 || (j->m > 2 * mr && j->k * j->b_rs * ts > 16384);
-    j->pack_a = converted || (j->n > 4 * nr && j->m > mr) || (j->a_cs != 1 && j->a_rs != 1);
+    bool gathers_a = j->g->load_b && j->exchanged, gathers_b = j->g->load_b && !j->exchanged;
+    j->pack_b = converted || gathers_b || j->b_cs != 1 || (j->m > 2 * mr && j->k * j->b_rs * ts > 16384);
+    j->pack_a = converted || gathers_a || (j->n > 4 * nr && j->m > mr) || (j->a_cs != 1 && j->a_rs != 1);
     j->direct = !converted && (j->c_cs == 1 || j->n == 1) && (j->c_rs >= j->n || j->m == 1);
     /* about 2 million multiply-adds per task, a quarter of it where there would be few tasks, all of it where there is little work */
     int64_t side = tmi_ceil_div(j->m, 72) * tmi_ceil_div(j->n, 128) < 8 ? 2 : 1;

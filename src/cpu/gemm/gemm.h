@@ -15,8 +15,8 @@
  * of C and lies at tile[i * rs + j * cs]. The type is float for f32, f16, bf16 and double for f64. Called from pool threads. */
 typedef void tmi_gemm_epilogue(void *ctx, void *tile, int64_t rs, int64_t cs, int64_t row, int64_t rows, int64_t col, int64_t cols);
 
-/* Stands in for reading B: writes the rows [k0, k0 + kc) of columns [col, col + cols) as dst[i * width + j], zeros for cols <= j < width.
- * dst is float for f32, f16, bf16 and double for f64. `batch` is the matrix' number. Called from pool threads. */
+/* Stands in for reading B: writes the rows [k0, k0 + kc) of columns [col, col + cols) as dst[i * width + j], zeros for cols <= j < width
+ * (at most 32 columns).  dst is float for f32, f16, bf16 and double for f64. `batch` is the matrix' number. Called from pool threads. */
 typedef void tmi_gemm_load_b(void *ctx, void *dst, int64_t batch, int64_t k0, int64_t kc, int64_t col, int64_t cols, int64_t width);
 
 typedef struct tmi_gemm {

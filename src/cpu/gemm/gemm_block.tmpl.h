@@ -126,7 +126,7 @@ static void NAME(pack_b_panels)(void *ctx, int64_t begin, int64_t end)
     for (int64_t q = begin + first; q < end + first; q++) {
         int64_t j = w->jc + q * nr, width = NAME(panel_width)(w, q), cols = tmi_min(width, w->nb - q * nr);
         T *dst = (T *)w->packed_b + (w->pack_b ? q * nr * w->kb : 0);
-        if (w->g->load_b)
+        if (w->g->load_b && !w->exchanged)
             w->g->load_b(w->g->load_b_ctx, dst, w->matrix, w->pc, w->kb, j, cols, width);
         else
             w->pack(dst, cols, width, w->kb, w->b + (w->pc * w->b_rs + j * w->b_cs) * w->es, w->b_cs, w->b_rs);
@@ -139,6 +139,10 @@ static void NAME(pack_a_panels)(void *ctx, int64_t begin, int64_t end)
     int64_t panels = tmi_ceil_div(w->mb, w->u->rows);
     for (int64_t p = begin; p < end; p++) {
         int64_t i = tmi_cut(w->mb, panels, p), rows = tmi_cut(w->mb, panels, p + 1) - i;
+        if (w->g->load_b && w->exchanged) {
+            w->g->load_b(w->g->load_b_ctx, (T *)w->packed_a + i * w->kb, w->matrix, w->pc, w->kb, w->ic + i, rows, rows);
+            continue;
+        }
         w->pack((T *)w->packed_a + i * w->kb, rows, rows, w->kb, w->a + ((w->ic + i) * w->a_rs + w->pc * w->a_cs) * w->es, w->a_rs, w->a_cs);
     }
 }
