@@ -1,4 +1,6 @@
 /* Convolutions: PyTorch's checks, the shape rule, batch dims, padding by name, the second derivative. */
+#include <stdio.h>
+
 #include "op_bodies.h"
 #include "ops.h"
 

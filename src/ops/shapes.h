@@ -17,6 +17,11 @@ tm_status tmi_shape_broadcast(tmi_meta *m, int n, const tm_tensor *const *t);
 /* dims NULL or empty: all of them. */
 tm_status tmi_shape_reduce(tmi_meta *m, const tm_tensor *t, const tm_int *dims, int64_t n_dims, bool keepdim);
 tm_status tmi_shape_reduce_one(tmi_meta *m, const tm_tensor *t, tm_int dim, bool keepdim);
+/* Resizing of the last 1, 2 or 3 dims (pooling.c); upsample_back: the input's sizes from the gradient of the output. */
+tm_status tmi_shape_upsample1d(tmi_meta *m, tm_tensor *self, const tm_int *output_size, int64_t n);
+tm_status tmi_shape_upsample2d(tmi_meta *m, tm_tensor *self, const tm_int *output_size, int64_t n);
+tm_status tmi_shape_upsample3d(tmi_meta *m, tm_tensor *self, const tm_int *output_size, int64_t n);
+tm_status tmi_shape_upsample_back(tmi_meta *m, tm_tensor *grad_output, const tm_int *input_size, int64_t n);
 /* Plain sizes, contiguous. */
 tm_status tmi_shape_sizes(tmi_meta *m, const tm_int *sizes, int64_t n);
 void tmi_meta_set(tmi_meta *m, int ndim, const tm_int *sizes);                    /* contiguous */
