@@ -1,7 +1,7 @@
 /* The module taimatsu._C: everything in order, and the namespaces of operators (_VariableFunctions, _nn, _linalg, _special, _fft). */
 #include "glue.h"
 
-extern PyMethodDef tmpy_nn_extra[];
+extern PyMethodDef tmpy_nn_extra[], tmpy_torch_extra[];   /* convert_methods.c, tensor_methods.c: names that go before the generated ones */
 
 /* A namespace is a module object of its own that holds one table of functions. */
 static int add_namespace(PyObject *m, const char *name, PyMethodDef *a, PyMethodDef *b)
@@ -26,7 +26,7 @@ static int exec(PyObject *m)
     done = true;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i](m) < 0) return -1;
-    if (add_namespace(m, "_VariableFunctions", tmpy_torch_functions, NULL) < 0 || add_namespace(m, "_nn", tmpy_nn_functions, tmpy_nn_extra) < 0 ||
+    if (add_namespace(m, "_VariableFunctions", tmpy_torch_functions, tmpy_torch_extra) < 0 || add_namespace(m, "_nn", tmpy_nn_functions, tmpy_nn_extra) < 0 ||
         add_namespace(m, "_linalg", tmpy_linalg_functions, NULL) < 0 || add_namespace(m, "_special", tmpy_special_functions, NULL) < 0)
         return -1;
     return add_namespace(m, "_fft", tmpy_fft_functions, NULL);

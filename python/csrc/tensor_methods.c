@@ -179,7 +179,45 @@ static PyObject *apply_(PyObject *self, PyObject *f)
     return Py_NewRef(self);
 }
 
+/* nonzero(as_tuple=False): the operator, or its columns as a tuple. */
+static PyObject *nonzero_of(PyObject *x, int as_tuple, PyObject *out)
+{
+    const tmpy_name *name = tmpy_find_name("nonzero");
+    if (!name) return tmpy_error(PyExc_NotImplementedError, "the operator nonzero is not part of this build");
+    PyObject *key = out ? Py_BuildValue("(s)", "out") : NULL, *args[2] = {x, out};
+    PyObject *r = tmpy_call_function(name, args, 1, key);
+    Py_XDECREF(key);
+    if (!r || !as_tuple) return r;
+    PyObject *columns = PyObject_CallMethod(r, "unbind", "i", 1);
+    Py_DECREF(r);
+    return columns;
+}
+static PyObject *nonzero_columns(PyObject *x, int as_tuple, PyObject *out)
+{
+    PyObject *shaped = as_tuple && tmpy_t(x)->ndim == 0 ? PyObject_CallMethod(x, "unsqueeze", "i", 0) : Py_NewRef(x);
+    PyObject *r = shaped ? nonzero_of(shaped, as_tuple, out) : NULL;
+    Py_XDECREF(shaped);
+    return r;
+}
+static PyObject *nonzero(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    int as_tuple = 0;
+    PyObject *r;
+    const tmpy_field fields[] = {{"as_tuple", 'b', false, true, &as_tuple}};
+    if (tmpy_override_method(self, "nonzero", args, n, kwnames, &r)) return r;
+    return tmpy_fields("nonzero", fields, 1, args, n, kwnames) < 0 ? NULL : nonzero_columns(self, as_tuple, NULL);
+}
+static PyObject *nonzero_function(PyObject *m, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    int as_tuple = 0;
+    PyObject *input = NULL, *out = NULL;
+    const tmpy_field fields[] = {{"input", 'T', true, false, &input}, {"as_tuple", 'b', false, true, &as_tuple}, {"out", 'T', false, true, &out}};
+    return tmpy_fields("nonzero", fields, 3, args, n, kwnames) < 0 ? NULL : nonzero_columns(input, as_tuple, out);
+}
+PyMethodDef tmpy_torch_extra[] = {{"nonzero", TMPY_FN(nonzero_function), TMPY_FLAGS, NULL}, {NULL, NULL, 0, NULL}};
+
 PyMethodDef tmpy_hand_methods[] = {
+    {"nonzero", TMPY_FN(nonzero), TMPY_FLAGS, NULL},
     {"set_", TMPY_FN(tmpy_set_), TMPY_FLAGS, NULL}, {"size", TMPY_FN(size), TMPY_FLAGS, NULL}, {"stride", TMPY_FN(stride), TMPY_FLAGS, NULL}, {"dim", dim, METH_NOARGS, NULL}, {"ndimension", dim, METH_NOARGS, NULL},
     {"numel", numel, METH_NOARGS, NULL}, {"nelement", numel, METH_NOARGS, NULL}, {"element_size", element_size, METH_NOARGS, NULL},
     {"storage_offset", storage_offset, METH_NOARGS, NULL}, {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"get_device", get_device, METH_NOARGS, NULL},

@@ -93,10 +93,36 @@ def module_load(self, other, assign=False):
     return other.detach() if assign else self.detach().copy_(other)
 
 
+def _through_functional(name):
+    """A method that is the function of torch.functional of this name."""
+    def method(self, *args, **kwargs):
+        from . import functional
+        return getattr(functional, name)(self, *args, **kwargs)
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def sum_to_size(self, *size):
+    """The sum over the dimensions that were broadcast from ``size``."""
+    size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    lead = self.dim() - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, self.shape[lead:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self.shape)}}}.")
+    dims = [*range(lead), *(lead + i for i, n in enumerate(size) if n == 1 and self.shape[lead + i] != 1)]
+    out = self.sum(dims, keepdim=True) if dims else self
+    return out.reshape(size) if lead else out
+
+
+def share_memory_(self):
+    raise RuntimeError("this build cannot move a tensor's memory into memory shared between processes")
+
+
 def _install():
     for name in ("__repr__", "__format__", "__deepcopy__", "__reduce_ex__", "__setstate__", "__complex__", "__reversed__", "__dir__", "storage",
-                 "storage_type", "dim_order", "module_load"):
+                 "storage_type", "dim_order", "module_load", "sum_to_size", "share_memory_"):
         setattr(Tensor, name, globals()[name])
+    for name in ("norm", "unique", "unique_consecutive", "stft"):
+        setattr(Tensor, name, _through_functional(name))
     Tensor.__torch_function__ = classmethod(__torch_function__)
     Tensor.__array_priority__ = 1000
 
