@@ -478,11 +478,11 @@ def _load_from(file, f, map_location, module, mmap, pickle_load_args):
 
 
 def _map_file(path):
-    """The whole file as a byte tensor over a mapping; private: writes stay in memory."""
+    """The whole file as the bytes of a mapping; private: writes stay in memory."""
     import mmap as mmap_module
     with open(path, "rb" if _mmap_flags == 2 else "r+b") as file:
         mapping = mmap_module.mmap(file.fileno(), 0, access=mmap_module.ACCESS_COPY if _mmap_flags == 2 else mmap_module.ACCESS_WRITE)
-    return core.frombuffer(mapping, dtype=core.uint8)
+    return memoryview(mapping)
 
 
 def _byte_order(archive):
@@ -552,17 +552,16 @@ class _StorageReader:
         return storage
 
     def _mapped_part(self, start, nbytes):
-        whole = self.mapped.untyped_storage()
-        if start + nbytes > whole.nbytes():
+        if start + nbytes > len(self.mapped):
             raise RuntimeError("PytorchStreamReader failed reading file: the file is truncated")
-        return _storage_part(whole, start, nbytes)
+        return _storage_over(self.mapped[start:start + nbytes])
 
 
-def _storage_part(storage, start, nbytes):
-    """A storage over some bytes of another one, sharing its memory."""
-    if nbytes == 0:
+def _storage_over(view):
+    """A storage over bytes that it shares."""
+    if len(view) == 0:
         return core.empty(0, dtype=core.uint8).untyped_storage()
-    return core.frombuffer(byte_view(storage)[start:start + nbytes], dtype=core.uint8).untyped_storage()
+    return core.frombuffer(view, dtype=core.uint8).untyped_storage()
 
 
 def _swap(view, dtype):
@@ -610,7 +609,8 @@ def _legacy_load(f, map_location, module, **pickle_load_args):
         storage = found[key][2]
         if view is not None:
             _, offset, count = view
-            storage = _storage_part(storage, offset * storage_type.dtype.itemsize, count * storage_type.dtype.itemsize)
+            start, nbytes = (n * storage_type.dtype.itemsize for n in (offset, count))
+            storage = _storage_over(byte_view(storage)[start:start + nbytes])
         return TypedStorage(wrap_storage=storage, dtype=storage_type.dtype, _internal=True)
 
     unpickler = (module.Unpickler if module is _wo else make_unpickler(module))(f, **pickle_load_args)

@@ -33,7 +33,9 @@ def byte_view(storage):
         return memoryview(storage).cast("B")
     except TypeError:
         import ctypes
-        return memoryview((ctypes.c_ubyte * n).from_address(storage.data_ptr())).cast("B")
+        array = (ctypes.c_ubyte * n).from_address(storage.data_ptr())
+        array.owner = storage       # lives as long as the view
+        return memoryview(array).cast("B")
 
 
 class TypedStorage:
