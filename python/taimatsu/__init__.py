@@ -50,16 +50,14 @@ for _module, _names in {
     "_checks": "_assert _check _check_index _check_value _check_type _check_not_implemented _check_is_size _check_with "
                "_check_tensor_all _check_tensor_all_with",
     "_compile": "compile",
-    "amp": "autocast GradScaler",
-    "func": "vmap",
     "torch_version": "TorchVersion",
+    "_alias": "install_alias",
 }.items():
     for _name in _names.split():
         _NAMES[_name] = _module
 _MODULES = {"nn", "optim", "utils", "autograd", "serialization", "random", "linalg", "special", "fft", "func", "testing", "overrides",
             "return_types", "storage", "types", "torch_version", "version", "backends", "cuda", "mps", "xpu", "mtia", "cpu", "accelerator",
-            "compiler", "jit", "distributed", "distributions", "multiprocessing", "library", "hub", "amp", "profiler", "safetensors",
-            "futures", "_utils", "_tensor", "sparse"}
+            "compiler", "jit", "distributed", "safetensors", "_utils", "_tensor"}
 for _name in _NAMES:
     globals().pop(_name, None)      # ours go before the extension's
 

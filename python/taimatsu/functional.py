@@ -2,8 +2,8 @@
 from . import _core as core
 from ._core import Size, Tensor
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "align_tensors", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
-           "block_diag", "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+           "block_diag", "cdist", "chain_matmul", "einsum", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
            "unique_consecutive", "unravel_index"]
 
 _F = core._functions
@@ -244,8 +244,6 @@ def _drop_missing():
         if not hasattr(_F, operator):
             del globals()[name]
             __all__.remove(name)
-    for name in ("align_tensors", "lu"):
-        __all__.remove(name)
 
 
 _drop_missing()

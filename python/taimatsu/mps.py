@@ -1,0 +1,13 @@
+"""torch.mps: no such device here."""
+
+
+def is_available():
+    return False
+
+
+def device_count():
+    return 0
+
+
+def is_built():
+    return False
