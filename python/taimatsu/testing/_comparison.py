@@ -7,6 +7,7 @@ from .._core import Tensor
 # dtype -> (relative, absolute) tolerance
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
                "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
+_NUMBERS = {int: (0.0, 0.0), float: (1e-7, 1e-7), complex: (1e-7, 1e-7)}
 
 
 def default_tolerances(*inputs):
@@ -20,47 +21,65 @@ class _Mismatch(Exception):
         self.kind, self.text, self.place = kind, text, place
 
 
+def _plain(x):
+    """NumPy's scalars as Python's."""
+    return x.item() if type(x).__module__ == "numpy" and not hasattr(x, "__array_function__") and hasattr(x, "item") else x
+
+
 def _as_tensor(x):
-    if isinstance(x, Tensor):
-        return x
-    if isinstance(x, (bool, int, float, complex)) or type(x).__module__ == "numpy":
-        return core.as_tensor(x)
-    return None
+    return x if isinstance(x, Tensor) else core.as_tensor(x)
 
 
-def _describe(actual, expected, bad, rtol, atol, scalar):
-    a, b = actual.to(core.complex128 if actual.is_complex() else core.float64), expected.to(
-        core.complex128 if expected.is_complex() else core.float64)
+def _report(what, first_line, absolute, relative, rtol, atol):
+    """The text of a mismatch; absolute and relative are (words before the value, value and place)."""
+    exact = rtol == 0 and atol == 0
+    lines = [f"{what} are not {'equal' if exact else 'close'}!\n", first_line]
+    for kind, value, tolerance in (("absolute", absolute, atol), ("relative", relative, rtol)):
+        line = f"Greatest {kind} difference: {value[0]} at index {value[1]}" if value[1] is not None else f"{kind.title()} difference: {value[0]}"
+        lines.append(line if exact else f"{line} (up to {tolerance} allowed)")
+    return "\n".join(lines)
+
+
+def _report_scalars(actual, expected, rtol, atol):
+    difference = abs(actual - expected)
+    relative = float("inf") if expected == 0 else difference / abs(expected)
+    return _report("Scalars", f"Expected {expected} but got {actual}.", (difference, None), (relative, None), rtol, atol)
+
+
+def _report_tensors(actual, expected, close, rtol, atol):
+    total = close.numel()
+    wrong = total - int(close.sum())
+    a, b, fine = actual.flatten(), expected.flatten(), close.flatten()
+    if not (actual.is_floating_point() or actual.is_complex()):
+        a, b = a.to(core.int64), b.to(core.int64)
     difference = (a - b).abs()
-    tolerated = f" (up to {atol} allowed)" if rtol or atol else ""
-    relative_tolerated = f" (up to {rtol} allowed)" if rtol or atol else ""
-    if scalar:
-        absolute = difference.item()
-        relative = absolute / abs(b.item()) if b.item() else float("inf")
-        kind = "close" if rtol or atol else "equal"
-        return (f"Scalars are not {kind}!\n\nExpected {expected.item()} but got {actual.item()}.\nAbsolute difference: {absolute}{tolerated}\n"
-                f"Relative difference: {relative}{relative_tolerated}")
-    total, wrong = bad.numel(), int(bad.sum())
-    difference = core.where(bad, difference, core.zeros_like(difference))
+    difference[fine] = 0
     relative = difference / b.abs()
-    relative = core.where(bad, relative, core.zeros_like(relative))
+    relative[fine] = 0
 
     def worst(x):
-        flat = int(core.argmax(x.reshape(-1)))
-        index = []
-        for n in reversed(x.shape):
-            index.append(flat % n)
-            flat //= n
-        index = tuple(reversed(index))
-        return x[index].item(), index[0] if len(index) == 1 else index
+        value, flat = core.max(x, 0)
+        flat, index = int(flat), []
+        for n in reversed(close.shape):
+            flat, i = divmod(flat, n)
+            index.insert(0, i)
+        return value.item(), tuple(index)
 
-    (d, at), (r, rat) = worst(difference), worst(relative)
-    kind = "close" if rtol or atol else "equal"
-    return (f"Tensor-likes are not {kind}!\n\nMismatched elements: {wrong} / {total} ({wrong / total:.1%})\nGreatest absolute difference: {d} "
-            f"at index {at}{tolerated}\nGreatest relative difference: {r} at index {rat}{relative_tolerated}")
+    return _report("Tensor-likes", f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})", worst(difference), worst(relative),
+                   rtol, atol)
 
 
-def _compare_tensors(actual, expected, place, scalar, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride):
+def _compare_numbers(actual, expected, place, rtol, atol, equal_nan):
+    if rtol is None:
+        (rtol, atol) = map(max, zip(*(_NUMBERS[type(x)] for x in (actual, expected))))
+    if actual == expected or (equal_nan and actual != actual and expected != expected):
+        return
+    difference = abs(actual - expected)
+    if not (difference <= atol + rtol * abs(expected) and difference != float("inf")):
+        raise _Mismatch(AssertionError, _report_scalars(actual, expected, rtol, atol), place)
+
+
+def _compare_tensors(actual, expected, place, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride):
     def differ(what, a, b):
         raise _Mismatch(AssertionError, f"The values for attribute '{what}' do not match: {a} != {b}.", place)
 
@@ -80,12 +99,10 @@ def _compare_tensors(actual, expected, place, scalar, rtol, atol, equal_nan, che
     if actual.dtype != expected.dtype:
         common = core.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
-    if actual.dtype == core.bool or not (actual.is_floating_point() or actual.is_complex()):
-        close = actual == expected if not (rtol or atol) else core.isclose(actual, expected, rtol=rtol, atol=atol)
-    else:
-        close = core.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    close = core.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if not bool(close.all()):
-        raise _Mismatch(AssertionError, _describe(actual, expected, ~close, rtol, atol, scalar), place)
+        text = _report_tensors(actual, expected, close, rtol, atol) if actual.ndim else _report_scalars(actual.item(), expected.item(), rtol, atol)
+        raise _Mismatch(AssertionError, text, place)
 
 
 def _compare(actual, expected, place, allow_subclasses, options):
@@ -107,25 +124,31 @@ def _compare(actual, expected, place, allow_subclasses, options):
         if actual is not expected:
             raise _Mismatch(AssertionError, f"None mismatch: {actual} is not {expected}", place)
         return
-    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
-    if not related and not (allow_subclasses and all(isinstance(x, (bool, int, float, complex)) for x in (actual, expected))):
-        raise _Mismatch(TypeError, "No comparison pair was able to handle inputs of type "
-                        f"{type(actual)} and {type(expected)}.", place)
-    a, b = _as_tensor(actual), _as_tensor(expected)
-    if a is None or b is None:
-        if actual == expected:
-            return
-        raise _Mismatch(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", place)
-    _compare_tensors(a, b, place, not isinstance(actual, Tensor), **options)
+    unlike = _Mismatch(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", place)
+    x, y = _plain(actual), _plain(expected)
+    if isinstance(x, bool) and isinstance(y, bool):
+        if x is not y:
+            raise _Mismatch(AssertionError, f"Booleans mismatch: {x} is not {y}", place)
+    elif isinstance(x, tuple(_NUMBERS)) and isinstance(y, tuple(_NUMBERS)) and type(x) in _NUMBERS and type(y) in _NUMBERS:
+        if options["check_dtype"] and type(x) is not type(y):
+            raise _Mismatch(AssertionError, f"The (d)types do not match: {type(x)} != {type(y)}.", place)
+        _compare_numbers(x, y, place, options["rtol"], options["atol"], options["equal_nan"])
+    else:
+        related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+        if not related or (not allow_subclasses and type(actual) is not type(expected)):
+            raise unlike
+        try:
+            a, b = _as_tensor(actual), _as_tensor(expected)
+        except Exception:
+            raise unlike from None
+        _compare_tensors(a, b, place, **options)
 
 
 def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True, check_dtype=True,
                  check_layout=True, check_stride=False, msg=None):
     """Raise AssertionError unless |actual - expected| <= atol + rtol |expected| everywhere; goes into sequences and mappings."""
     if (rtol is None) != (atol is None):
-        given, other = ("rtol", "atol") if atol is None else ("atol", "rtol")
-        raise ValueError(f"rtol and atol must both be specified or both be unspecified, but got no {other}={None!r} and "
-                         f"{given}={rtol if given == 'rtol' else atol!r}")
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     options = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_layout=check_layout,
                    check_stride=check_stride)
     try:

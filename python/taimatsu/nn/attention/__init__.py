@@ -5,7 +5,7 @@ import enum
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
-class SDPBackend(enum.IntEnum):
+class SDPBackend(enum.Enum):
     """PyTorch's kernels, by its numbers."""
 
     ERROR = -1
@@ -14,6 +14,9 @@ class SDPBackend(enum.IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    def __int__(self):
+        return self.value
 
     def __repr__(self):
         return f"<SDPBackend.{self.name}: {self.value}>"
