@@ -56,7 +56,8 @@ def _become(module, folder):
     spec = importlib.util.spec_from_file_location("torch", path, loader=loader, submodule_search_locations=[folder])
     module.__spec__, module.__loader__ = spec, loader
     code = loader.get_code("torch")
-    for name in list(vars(module)):
+    sys.modules["taimatsu"] = module
+    for name in list(vars(module)):   # from here on nothing of this file is left
         if not name.startswith("__"):
             delattr(module, name)
     exec(code, vars(module))
@@ -68,4 +69,3 @@ if "taimatsu" in sys.modules:
 else:
     sys.meta_path.insert(0, _OtherName("taimatsu", "torch"))
     _become(sys.modules["torch"], _package_folder())
-    sys.modules["taimatsu"] = sys.modules["torch"]
