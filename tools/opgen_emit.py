@@ -543,8 +543,9 @@ def python_names(ops):
 
 
 def tensor_first(op):
-    """Overloads that take a tensor where another takes a number are tried first; else the order of the file."""
-    return tuple(0 if a.type == "TENSOR" else 1 for a in op.args[:4])
+    """Overloads that take a tensor where another takes a number are tried first, and lists of numbers before lists of tensors (which
+    refuse anything else with an error); else the order of the file."""
+    return tuple({"TENSOR": 0, "SCALARS": 1}.get(a.type, 2) for a in op.args[:4])
 
 
 def emit_python(ops):

@@ -1,5 +1,7 @@
 """Automatic differentiation."""
 import importlib
+import sys
+import types
 import warnings
 from collections.abc import Mapping
 
@@ -149,10 +151,19 @@ variable.Variable = Variable
 _LAZY = ("functional", "gradcheck", "grad_mode", "function", "forward_ad", "profiler")
 
 
+class _Package(types.ModuleType):
+    """autograd.gradcheck is the function, also after the import of the file of that name."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value.gradcheck if name == "gradcheck" and isinstance(value, types.ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __getattr__(name):
     if name in ("gradcheck", "gradgradcheck"):
         value = getattr(importlib.import_module(f"{__name__}.gradcheck"), name)
-        globals()["gradcheck"] = importlib.import_module(f"{__name__}.gradcheck").gradcheck     # not the file of that name
         globals()[name] = value
         return value
     if name in _LAZY:

@@ -111,7 +111,7 @@ def _scalar(func, inputs, function):
     if many:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if out[0].numel() != 1:
-        raise RuntimeError("The Tensor returned by the function given to {} should contain a single element".format(function))
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
     return out[0].reshape(())
 
 

@@ -3,11 +3,12 @@ import warnings
 
 from ... import _core as core
 from ..parameter import is_lazy
+from .module import Module
 
 __all__ = ["LazyModuleMixin"]
 
 
-class LazyModuleMixin:
+class LazyModuleMixin(Module.__base__):      # the base's layout: __class__ can be assigned
     """Base of lazy modules: parameters are uninitialised until the first call, which also turns the module into ``cls_to_become``."""
 
     cls_to_become = None
