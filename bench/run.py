@@ -78,7 +78,8 @@ def run_rows(args, build, threads, names):
 def run_startup(args, build):
     env = dict(os.environ, PYTHONPATH=os.path.join(build, "python"))
     pairs = [sys.executable, "taimatsu"] + ([args.torch_python, "torch"] if os.path.exists(args.torch_python) else [])
-    out = subprocess.run([sys.executable, os.path.join(ROOT, "bench", "startup.py"), *pairs], env=env, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, os.path.join(ROOT, "bench", "startup.py"), *pairs]
+    out = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     rows = [json.loads(line) for line in out.splitlines()]
     for row in rows:
         print(f"import {row['module']:17} {row['import_ms']:8.1f} ms and {row['rss_mb']:6.1f} MB over a bare interpreter   (goal 60 ms, 40 MB)")

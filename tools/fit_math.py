@@ -66,7 +66,8 @@ def main():
     k = mp.mpf(3)
     to_x = lambda t: k * (1 + t) / (1 - t)
     m = lambda x: (x - k) / (x + k)
-    fit("erfc: e^(x^2) erfc(x) (x + 3), t = (x-3)/(x+3)", lambda t: mp.exp(to_x(t) ** 2) * mp.erfc(to_x(t)) * (to_x(t) + k), m(mp.mpf(1)), m(mp.mpf(6)), 16, False,
+    fit("erfc: e^(x^2) erfc(x) (x + 3), t = (x-3)/(x+3)", lambda t: mp.exp(to_x(t) ** 2) * mp.erfc(to_x(t)) * (to_x(t) + k),
+        m(mp.mpf(1)), m(mp.mpf(6)), 16, False,
         lambda t: mp.erfc(to_x(t)))
     fit("erfcx, wide, t = (x-3)/(x+3)", lambda t: mp.exp(to_x(t) ** 2) * mp.erfc(to_x(t)) * (to_x(t) + k), m(mp.mpf("0.5")), m(mp.mpf(28)), 22, False,
         lambda t: 1 / (mp.exp(to_x(t) ** 2) * mp.erfc(to_x(t)) * (to_x(t) + k)))

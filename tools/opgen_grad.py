@@ -244,7 +244,7 @@ class Formula:
 
     def match(self, op, args, kwargs):
         from opgen_emit import c_default
-        positional = [a for a in op.args]
+        positional = list(op.args)
         if len(args) > len(positional):
             return None
         out = []

@@ -59,7 +59,7 @@ def collate(batch, *, collate_fn_map=None):
     """One batch of a list of samples: leaves by ``collate_fn_map`` (type -> function), containers by their parts."""
     elem = batch[0]
     kind = type(elem)
-    for key, function in _matching(kind, elem, collate_fn_map):
+    for _, function in _matching(kind, elem, collate_fn_map):
         return function(batch, collate_fn_map=collate_fn_map)
 
     def join(samples):
