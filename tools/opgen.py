@@ -19,6 +19,16 @@ from opgen_emit import emit_all  # noqa: E402
 from opgen_schema import BlockError, read_blocks  # noqa: E402
 
 
+def write_if_changed(path, text):
+    """A file that stays the same keeps its time, so that nothing is compiled again for it."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            if f.read() == text:
+                return
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", required=True, help="folder for the generated files")
@@ -31,8 +41,7 @@ def main():
         sys.exit(f"opgen: {error}")
     outputs["ops.json"] = json.dumps([op.facts() for op in ops], indent=1)
     for name, text in outputs.items():
-        with open(os.path.join(options.out, name), "w", encoding="utf-8") as f:
-            f.write(text)
+        write_if_changed(os.path.join(options.out, name), text)
 
 
 if __name__ == "__main__":
