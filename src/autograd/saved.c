@@ -79,6 +79,15 @@ static tm_status pack(tmi_saved *s, tm_tensor *t, tmi_saved_hooks *h)
     return status;
 }
 
+/* For self_reference.c. */
+static void mark_saved(tm_tensor *t)
+{
+    tmi_grad_meta *m = t->grad_meta;
+    if (!m) return;
+    if (!m->saved_since) m->saved_since = tmi_latest_sequence();
+    if (m->base && m->base->grad_meta && !m->base->grad_meta->saved_since) m->base->grad_meta->saved_since = m->saved_since;
+}
+
 tm_status tmi_save(tmi_saved *s, tm_tensor *t, int result)
 {
     TMI_REQUIRE(!(t->flags & TMI_INFERENCE) || tmi_tls.inference, TM_AUTOGRAD,
@@ -93,6 +102,7 @@ tm_status tmi_save(tmi_saved *s, tm_tensor *t, int result)
         s->t = tmi_alias(t);
         return s->t ? TM_OK : (tm_status)tmi_tls.error_pending;
     }
+    mark_saved(t);
     tmi_retain(t);
     s->t = t;
     return TM_OK;

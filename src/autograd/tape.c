@@ -7,7 +7,7 @@
 tmi_autograd_glue tmi_glue;
 _Atomic uint32_t tmi_python_epoch;
 
-static __thread uint64_t next_sequence __attribute__((tls_model("initial-exec")));
+static __thread uint64_t next_sequence __attribute__((tls_model("initial-exec"))) = 1;
 
 void tmi_lock(_Atomic bool *lock)
 {
@@ -37,6 +37,8 @@ tmi_node *tmi_node_new(tmi_node_kind kind, int n_edges, int n_results, size_t ex
     n->epoch = atomic_load_explicit(&tmi_python_epoch, memory_order_relaxed);
     return n;
 }
+
+uint64_t tmi_latest_sequence(void) { return next_sequence - 1; }
 
 void *tmi_node_extra(tmi_node *n) { return n->results + n->n_results; }
 

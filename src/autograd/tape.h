@@ -124,6 +124,7 @@ typedef struct tmi_grad_meta {
     /* views */
     tm_tensor *base;               /* owned; NULL if this is no view that autograd tracks */
     uint64_t version_seen;         /* version at which grad_fn was made: if the counter moved, it is made again from base's */
+    uint64_t saved_since;          /* sequence number of the first node that saved this tensor or a view of it; 0: none */
     struct tmi_view_rule *rules;   /* chain that rebuilds this view from base; NULL: its sizes, strides and offset say it all */
 } tmi_grad_meta;
 
@@ -144,6 +145,7 @@ tm_tensor *tmi_grad_or_zeros(const tmi_grad_call *g, int i);   /* owned by the o
 /* ---- tape.c */
 /* A node with room for its edges and results; `extra` bytes follow them (tmi_node_extra). Result sizes: tmi_node_set_result. */
 tmi_node *tmi_node_new(tmi_node_kind kind, int n_edges, int n_results, size_t extra);
+uint64_t tmi_latest_sequence(void);            /* of the node made last on this thread */
 void *tmi_node_extra(tmi_node *n);
 tmi_node *tmi_node_retain(tmi_node *n);
 void tmi_node_release(tmi_node *n);            /* iterative: a chain of 1,000,000 nodes is freed without recursion */
@@ -200,6 +202,7 @@ typedef struct tmi_rebase {
     tm_tensor *t;
     tmi_node *node;    /* borrowed */
     tmi_node *slices;  /* owned; NULL when t is no view */
+    bool unknown;      /* t had no data of autograd before: whether some node saved it is not known */
 } tmi_rebase;
 tm_status tmi_rebase_prepare(tmi_rebase *r, tm_tensor *t, tmi_node *node, int nr);
 tm_status tmi_rebase_commit(tmi_rebase *r, int nr);

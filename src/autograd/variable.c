@@ -28,6 +28,7 @@ void tmi_grad_meta_free(tm_tensor *t)
 {
     tmi_grad_meta *m = t->grad_meta;
     t->grad_meta = NULL;
+    t->flags &= ~(uint32_t)(TMI_REQUIRES_GRAD | TMI_IS_VIEW);   /* the garbage collector does this to tensors that still exist */
     tmi_release(m->grad);
     tmi_release(m->tangent);
     tmi_cell_release(m->cell);

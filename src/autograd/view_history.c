@@ -7,6 +7,7 @@
 #include "api.h"
 #include "args_copy.h"
 #include "base/alloc.h"
+#include "record.h"
 
 typedef struct geometry {
     int32_t ndim;
@@ -251,6 +252,7 @@ void tmi_slices_free(tmi_node *n)
     n->slices = NULL;
 }
 
+tmi_node *tmi_slices_fn(const tmi_node *n) { return n->slices->fn; }
 void tmi_slices_release_saved(tmi_node *n) { tmi_node_release_saved(n->slices->fn); }
 
 static struct tmi_slices *slices_new(tm_tensor *t, tmi_node *fn, int self_edge)
@@ -285,6 +287,8 @@ tm_status tmi_rebase_prepare(tmi_rebase *r, tm_tensor *t, tmi_node *node, int se
     r->t = t;
     r->node = node;
     r->slices = NULL;
+    const tm_tensor *owner = t->flags & TMI_IS_VIEW ? t->grad_meta->base : t;
+    r->unknown = !owner->grad_meta;
     if (!tmi_grad_meta_of(t)) return TM_NOMEM;
     if (!(t->flags & TMI_IS_VIEW)) return TM_OK;
     tm_tensor *base = t->grad_meta->base;
@@ -302,8 +306,10 @@ tm_status tmi_rebase_prepare(tmi_rebase *r, tm_tensor *t, tmi_node *node, int se
 
 tm_status tmi_rebase_commit(tmi_rebase *r, int nr)
 {
-    if (!r->slices) return tmi_set_history(r->t, r->node, nr);
-    tm_status status = tmi_set_history(r->t->grad_meta->base, r->slices, 0);
+    tm_tensor *owner = r->slices ? r->t->grad_meta->base : r->t;
+    tmi_node *fn = r->slices ? r->slices : r->node;
+    tm_status status = tmi_set_history(owner, fn, r->slices ? 0 : nr);
+    if (status == TM_OK) tmi_cut_self_reference(fn, owner, r->unknown);
     tmi_rebase_cancel(r);
     return status;
 }

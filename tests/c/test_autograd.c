@@ -287,6 +287,26 @@ static void test_geometry_inplace(void **state)
     tm_scope_close(s);
 }
 
+/* h.add_(h * h): the node that saved h must not keep it, now that h leads to that node. */
+static void test_inplace_with_itself_is_freed(void **state)
+{
+    (void)state;
+    tm_memory_stats before, after;
+    for (int round = 0; round < 2; round++) {   /* the first one warms caches */
+        tm_get_memory_stats(&before);
+        tm_scope *s = tm_scope_open();
+        tm_tensor *x = leaf((float[]){1, 2}, SIZES(2)), *h = tm_mul_scalar(x, tm_f64(1)), *plain = make_f32((float[]){1, 2}, SIZES(2));
+        tm_add_inplace(h, tm_mul(tm_mul(h, h), x));
+        tm_add_inplace(tm_select_int(h, 0, 0), tm_sum(tm_mul(h, h)));
+        tm_add_inplace(plain, tm_mul(plain, x));
+        tm_backward(tm_sum(h));
+        assert_error(TM_AUTOGRAD, "has been modified by an inplace operation");
+        tm_scope_close(s);
+        tm_get_memory_stats(&after);
+    }
+    assert_int_equal(after.in_use, before.in_use);
+}
+
 /* ---------------------------------------------------------------- errors */
 
 static void test_inplace_errors(void **state)
@@ -563,7 +583,8 @@ int main(void)
         cmocka_unit_test(test_second_backward), cmocka_unit_test(test_higher_derivatives), cmocka_unit_test(test_grad_of_inner_tensors),
         cmocka_unit_test(test_retain_grad), cmocka_unit_test(test_lists), cmocka_unit_test(test_views_and_inplace),
         cmocka_unit_test(test_second_derivative_through_a_view), cmocka_unit_test(test_inplace_saves_what_it_overwrites),
-        cmocka_unit_test(test_geometry_inplace), cmocka_unit_test(test_inplace_errors), cmocka_unit_test(test_backward_errors),
+        cmocka_unit_test(test_geometry_inplace), cmocka_unit_test(test_inplace_with_itself_is_freed),
+        cmocka_unit_test(test_inplace_errors), cmocka_unit_test(test_backward_errors),
         cmocka_unit_test(test_inference), cmocka_unit_test(test_tensor_hooks), cmocka_unit_test(test_order_of_hooks),
         cmocka_unit_test(test_saved_tensor_hooks), cmocka_unit_test(test_custom_function), cmocka_unit_test(test_custom_function_errors),
         cmocka_unit_test(test_failing_allocations),
