@@ -34,6 +34,19 @@ def __getattr__(name):
     raise AttributeError(f"module '{__name__.partition('.')[0]}' has no attribute '{name}'")
 
 
+legacy_contiguous_format = _C.contiguous_format
+
+
+def _has_compatible_shallow_copy_type(a, b):
+    """Whether ``a.data = b`` is possible: every tensor here is strided, so it is."""
+    return a.layout == b.layout
+
+
+def broadcast_tensors(*tensors):
+    from . import functional
+    return functional.broadcast_tensors(*tensors)
+
+
 def export(names, into, source=None):
     """Copy those of ``names`` that ``source`` has into the namespace ``into``. What the extension lacks stays absent."""
     source = _functions if source is None else source

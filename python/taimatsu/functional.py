@@ -16,7 +16,9 @@ def _tensors(args):
 
 def broadcast_tensors(*tensors):
     """Views of all tensors, expanded to one shape."""
-    return _F.broadcast_tensors(_tensors(tensors))
+    tensors = _tensors(tensors)
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
 
 
 def broadcast_shapes(*shapes):
@@ -92,8 +94,27 @@ def meshgrid(*tensors, indexing=None):
         import warnings
         warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument. (Triggered internally at "
                       "TensorShape.cpp)", stacklevel=2)
-        return _F.meshgrid(_tensors(tensors))
-    return _F.meshgrid(_tensors(tensors), indexing=indexing)
+        indexing = "ij"
+    tensors = list(_tensors(tensors))
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if any(t.dtype != tensors[0].dtype for t in tensors):
+        raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if any(t.device != tensors[0].device for t in tensors):
+        raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors[0], tensors[1] = tensors[1], tensors[0]
+    shape = [t.numel() for t in tensors]
+    grids = [t.reshape([-1 if i == j else 1 for j in range(len(shape))]).expand(shape) for i, t in enumerate(tensors)]
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
 
 
 def tensordot(a, b, dims=2, out=None):
@@ -121,8 +142,14 @@ def tensordot(a, b, dims=2, out=None):
 
 
 def cartesian_prod(*tensors):
-    """All combinations of elements of 1-D tensors, one per row."""
-    return _F.cartesian_prod(_tensors(tensors))
+    """All combinations of one element of each 1-D tensor, one per row."""
+    tensors = _tensors(tensors)
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {t.shape}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return core.stack([g.flatten() for g in meshgrid(*tensors, indexing="ij")], 1)
 
 
 def block_diag(*tensors):
@@ -236,10 +263,9 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
 
 def _drop_missing():
     """Take away what the extension has no operator for: a name that exists works."""
-    needs = {"einsum": "einsum", "meshgrid": "meshgrid", "tensordot": "tensordot", "cartesian_prod": "cartesian_prod",
+    needs = {"einsum": "einsum", "tensordot": "tensordot",
              "block_diag": "block_diag", "cdist": "cdist", "atleast_1d": "atleast_1d", "atleast_2d": "atleast_2d", "atleast_3d": "atleast_3d",
-             "chain_matmul": "chain_matmul", "unique": "_unique2", "unique_consecutive": "unique_consecutive", "stft": "stft",
-             "broadcast_tensors": "broadcast_tensors"}
+             "chain_matmul": "chain_matmul", "unique": "_unique2", "unique_consecutive": "unique_consecutive", "stft": "stft"}
     for name, operator in needs.items():
         if not hasattr(_F, operator):
             del globals()[name]

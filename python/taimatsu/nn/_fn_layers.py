@@ -126,6 +126,27 @@ def _bags_of(input, offsets, weights):
     return input.reshape(-1), offsets, None if weights is None else weights.reshape(-1)
 
 
+def _composed_bags(input, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq):
+    """Bags out of embedding and index_add, one bag at a time for maxima."""
+    starts = offsets.tolist()
+    ends = [*starts[1:], input.numel()]
+    if include_last_offset:
+        starts, ends = starts[:-1], ends[:-1]
+    rows = core.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, False)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    counted = [True] * input.numel() if padding_idx is None else (input != padding_idx).tolist()
+    bags = [[i for i in range(a, b) if counted[i]] for a, b in zip(starts, ends)]
+    if mode == "max":
+        empty = weight.new_zeros(weight.shape[1])
+        return core.stack([rows[core.tensor(bag)].max(0)[0] if bag else empty for bag in bags])
+    places, owners = [i for bag in bags for i in bag], [n for n, bag in enumerate(bags) for _ in bag]
+    out = weight.new_zeros(len(bags), weight.shape[1])
+    if places:
+        out = out.index_add(0, core.tensor(owners), rows[core.tensor(places)])
+    return out / core.tensor([max(len(bag), 1) for bag in bags], dtype=out.dtype).unsqueeze(1) if mode == "mean" else out
+
+
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
                   per_sample_weights=None, include_last_offset=False, padding_idx=None):
     """Sums, means or maxima of rows of ``weight``, bag by bag."""
@@ -152,8 +173,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
                                   f"(got mode='{mode}'). Please open a feature request on GitHub.")
-    return core.embedding_bag(weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights,
-                              include_last_offset, padding_idx)[0]
+    if hasattr(core._functions, "embedding_bag"):
+        return core.embedding_bag(weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights,
+                                  include_last_offset, padding_idx)[0]
+    return _composed_bags(input, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq)
 
 
 def _product(sizes):
