@@ -129,6 +129,14 @@ static PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t n, P
 
 static PyObject *task_id(PyObject *m, PyObject *unused) { return PyLong_FromLongLong(current_task); }
 
+static PyObject *will_execute(PyObject *m, PyObject *o)
+{
+    tmi_node *n = tmpy_node_of(o);
+    if (!n) return tmpy_error(PyExc_TypeError, "_will_engine_execute_node expects a grad_fn, but got %s", tmpy_type_name(o));
+    if (current_task < 0) return tmpy_error(PyExc_RuntimeError, "_get_should_execute_nodes should only be called during the backward pass");
+    return PyBool_FromLong(tmi_will_run(n));
+}
+
 /* ---- callbacks at the end of the pass */
 static tm_status call_back(void *ctx)
 {
@@ -295,7 +303,7 @@ static PyObject *increment_version(PyObject *m, PyObject *tensors)
 
 PyMethodDef tmpy_engine_methods[] = {{"backward", TMPY_FN(backward), TMPY_FLAGS, NULL}, {NULL, NULL, 0, NULL}};
 static PyMethodDef functions[] = {
-    {"_run_backward", TMPY_FN(run_backward), METH_VARARGS | METH_KEYWORDS, NULL}, {"_current_graph_task_id", task_id, METH_NOARGS, NULL}, {"_queue_callback", queue_callback, METH_O, NULL},
+    {"_run_backward", TMPY_FN(run_backward), METH_VARARGS | METH_KEYWORDS, NULL}, {"_current_graph_task_id", task_id, METH_NOARGS, NULL}, {"_queue_callback", queue_callback, METH_O, NULL}, {"_will_engine_execute_node", will_execute, METH_O, NULL},
     {"set_anomaly_enabled", TMPY_FN(set_anomaly), METH_FASTCALL, NULL}, {"is_anomaly_enabled", anomaly_enabled, METH_NOARGS, NULL},
     {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS, NULL}, {"_set_source_lines", set_source_lines, METH_O, NULL},
     {"_push_saved_tensors_default_hooks", push_hooks, METH_VARARGS, NULL}, {"_pop_saved_tensors_default_hooks", pop_hooks, METH_NOARGS, NULL},

@@ -2,7 +2,8 @@
 from . import _core as core
 from ._core import Tensor, _C
 
-__all__ = ["has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "handle_torch_function", "is_tensor_like"]
+__all__ = ["has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "handle_torch_function", "is_tensor_like",
+           "TorchFunctionMode", "BaseTorchFunctionMode"]
 
 _has = getattr(_C, "_has_torch_function", None)
 
@@ -47,3 +48,24 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 def is_tensor_like(inp):
     """Whether ``inp`` is a tensor or of a class with __torch_function__."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+class TorchFunctionMode:
+    """While open, every call of the API goes through ``__torch_function__`` of this object first."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _C._push_on_torch_function_stack(self)
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _C._pop_torch_function_stack()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing; a base for others."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))

@@ -98,6 +98,8 @@ bool tmi_set_source_lines(bool on);                    /* record source lines; r
 const char *tmi_error_note(void);
 /* Called at the end of the running backward, on its thread (queue_callback); TM_AUTOGRAD outside of one. */
 tm_status tmi_queue_callback(tm_status (*fn)(void *ctx), void (*free)(void *ctx), void *ctx);
+/* Whether the pass that runs on this thread will run n, or hand out its gradient; false outside of a pass. */
+bool tmi_will_run(const tmi_node *n);
 /* The node that the engine is running on this thread, or NULL. */
 tmi_node *tmi_current_node(void);
 

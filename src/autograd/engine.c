@@ -343,6 +343,12 @@ tm_status tmi_backward(const tmi_backward_args *a)
     return status;
 }
 
+bool tmi_will_run(const tmi_node *n)
+{
+    int32_t slot = running ? tmi_task_find(running, n) : -1;
+    return slot >= 0 && (running->all || running->slots[slot].runs || running->slots[slot].capture >= 0);
+}
+
 tm_status tmi_queue_callback(tm_status (*fn)(void *ctx), void (*free)(void *ctx), void *ctx)
 {
     TMI_REQUIRE(running, TM_AUTOGRAD, "Final callbacks can only be installed during backward pass.");

@@ -361,6 +361,9 @@ static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out,
     if (status != TM_OK) return status;
     if (form == TMI_FORM_PLAIN) {
         *out = r;
+        /* a factory's result is new: how it was filled is no change that anyone could have seen */
+        for (int i = 0; !op->tensor_args && i < r.n; i++)
+            if (r.t[i]) atomic_store_explicit(r.t[i]->version, 0, memory_order_relaxed);
         if (op->mutates) bump(op, args, out, form);
         return TM_OK;
     }

@@ -248,3 +248,42 @@ def test_module_base():
     handle.remove()
     m(torch.ones(1, 2))
     assert calls == [(1, 3)]
+
+
+def test_function_mode_sees_calls_and_nests():
+    from taimatsu.overrides import TorchFunctionMode
+
+    class Record(TorchFunctionMode):
+        def __init__(self):
+            self.names = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    outer, inner = Record(), Record()
+    with outer:
+        torch.ones(2)
+        with inner:
+            x = torch.ones(2) + 1
+            x[0]
+            x.sum().item()
+    assert inner.names == ["ones", "add", "__getitem__", "sum", "item"] and outer.names == ["ones"] + inner.names
+    torch.ones(1)
+    assert len(outer.names) == 6
+
+
+def test_factories_start_at_version_zero():
+    for made in (torch.ones(2), torch.zeros(2), torch.full((2,), 3.0), torch.rand(2), torch.arange(3), torch.tensor([1.0])):
+        assert made._version == 0
+        made.add_(1)
+        assert made._version == 1
+
+
+def test_multi_grad_hook_counts_the_nodes_that_run():
+    x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    seen = []
+    autograd.graph.register_multi_grad_hook((x, y), lambda grads: seen.append([g is not None for g in grads]))
+    (x * 2 + y).sum().backward()
+    (x * 2).sum().backward()
+    assert seen == [[True, True], [True, False]]
