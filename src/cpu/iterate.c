@@ -22,7 +22,7 @@ void tmk_walk_output(tmk_walk *w, const tm_tensor *out, tm_dtype native)
     }
     o->data = tmi_data(out);
     o->dtype = out->dtype;
-    o->native = (uint8_t)native;
+    o->native = o->rounded = (uint8_t)native;
 }
 
 void tmk_walk_input(tmk_walk *w, int k, const tm_tensor *t, tm_dtype native)
@@ -35,7 +35,7 @@ void tmk_walk_input(tmk_walk *w, int k, const tm_tensor *t, tm_dtype native)
     }
     o->data = tmi_data(t);
     o->dtype = t->dtype;
-    o->native = (uint8_t)native;
+    o->native = o->rounded = (uint8_t)native;
 }
 
 void tmk_walk_number(tmk_walk *w, int k, void *value, tm_dtype native)
@@ -43,7 +43,7 @@ void tmk_walk_number(tmk_walk *w, int k, void *value, tm_dtype native)
     tmk_operand *o = &w->operand[k];
     for (int d = 0; d < w->ndim; d++) o->stride[d] = 0;
     o->data = value;
-    o->dtype = o->native = (uint8_t)native;
+    o->dtype = o->native = o->rounded = (uint8_t)native;
 }
 
 static void move_dim(tmk_walk *w, int to, int from)
@@ -170,9 +170,18 @@ static const char *ready_input(const tmk_operand *o, const char *p, int64_t n, c
     return tile;
 }
 
-/* The result from a tile to its place, n elements along dim 0. */
-static void place_output(const tmk_operand *o, char *p, const char *tile, int64_t n, char *raw, bool stream)
+/* A tile of results, rounded to the narrow type that the operation is said to compute in. */
+static void round_tile(const tmk_operand *o, char *tile, int64_t n, char *raw)
 {
+    if (o->rounded == o->native || o->rounded == o->dtype) return;
+    tmk_cast(raw, o->rounded, tile, o->native, n);
+    tmk_cast(tile, o->native, raw, o->rounded, n);
+}
+
+/* The result from a tile to its place, n elements along dim 0. */
+static void place_output(const tmk_operand *o, char *p, char *tile, int64_t n, char *raw, bool stream)
+{
+    round_tile(o, tile, n, raw);
     int64_t item = item_of(o);
     bool straight = o->stride[0] == item || n == 1;
     if (o->dtype != o->native) {
@@ -214,7 +223,7 @@ static bool all_direct(const tmk_walk *w)
     for (int k = 0; k < w->n_operands; k++) {
         const tmk_operand *o = &w->operand[k];
         bool straight = o->stride[0] == item_of(o) || (w->size[0] == 1) || (k > 0 && o->stride[0] == 0);
-        if (o->dtype != o->native || !straight) return false;
+        if (o->dtype != o->native || o->rounded != o->native || !straight) return false;
     }
     return true;
 }
@@ -224,7 +233,7 @@ static void run_tiles(const job *j, tiles *t, char *const *p, int64_t n)
 {
     const tmk_walk *w = j->w;
     const tmk_operand *out = &w->operand[0];
-    bool place = out->dtype != out->native || (out->stride[0] != item_of(out) && n > 1) || j->stream;
+    bool place = out->dtype != out->native || out->rounded != out->native || (out->stride[0] != item_of(out) && n > 1) || j->stream;
     char *data[TMK_MAX_OPERANDS];
     int64_t steps[TMK_MAX_OPERANDS];
     for (int64_t at = 0; at < n; at += j->tile) {
@@ -341,11 +350,12 @@ static void run_packed(void *ctx, int64_t begin, int64_t end)
         const tmk_operand *out = &w->operand[0];
         bool straight = shape_of(w, out) == 1;
         char *y = out->data + at * item_of(out);
-        data[0] = straight && out->dtype == out->native ? y : t.tile[0];
+        data[0] = straight && out->dtype == out->native && out->rounded == out->native ? y : t.tile[0];
         steps[0] = native_item(out);
         w->loop(data, steps, n, w->params);
         if (data[0] == y) continue;
         char *from = t.tile[0];
+        round_tile(out, from, n, t.raw);
         if (out->dtype != out->native) tmk_cast(from = straight ? y : t.raw, out->dtype, t.tile[0], out->native, n);
         if (!straight) walk_rows(w, out, at, n, from, true);
     }
@@ -399,6 +409,7 @@ static void run_block(const job *j, tiles *t, blocks *b, char *const *p, int64_t
         const tmk_operand *o = &j->w->operand[k];
         row.operand[k].dtype = o->dtype;
         row.operand[k].native = o->native;
+        row.operand[k].rounded = o->rounded;
         row.operand[k].stride[0] = o->stride[0];
         q[k] = p[k];
         down[k] = o->stride[j->d];

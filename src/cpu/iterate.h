@@ -14,6 +14,7 @@ typedef struct tmk_operand {
     char *data;                    /* first element */
     uint8_t dtype;                 /* in memory */
     uint8_t native;                /* what the loop reads or writes */
+    uint8_t rounded;               /* output: the type that results are rounded to before they are converted to `dtype`; else native */
     int64_t stride[TMK_MAX_LOOP_DIMS];   /* bytes per dim, innermost first; 0 where one value is repeated */
 } tmk_operand;
 

@@ -242,6 +242,37 @@ static tm_status prepare(call *c, const tmi_operand *in)
     default: return TM_OK;
     }
 }
+/* Operators whose result PyTorch does not convert to another type of `out`. */
+static tm_status check_output_type(int kernel, tm_dtype common, tm_dtype got)
+{
+    tm_dtype wanted = output_type(kernel, common);
+    if (TMI_LIKELY(got == wanted)) return TM_OK;
+    switch (kernel) {
+    case TMK_PW_ABS:
+    case TMK_PW_CEIL:
+    case TMK_PW_FLOOR:
+    case TMK_PW_ROUND:
+    case TMK_PW_ROUND_DECIMALS:
+    case TMK_PW_TRUNC:
+    case TMK_PW_SIGN:
+    case TMK_PW_NEG:
+    case TMK_PW_BITWISE_NOT:
+    case TMK_PW_GELU:
+    case TMK_PW_GELU_TANH:
+    case TMK_PW_SOFTPLUS:
+    case TMK_PW_FRAC:
+    case TMK_PW_CONJ:
+        return tmi_fail(TM_INVALID, "Found dtype %s but expected %s", tmi_dtypes[got].type_name, tmi_dtypes[wanted].type_name);
+    case TMK_PW_WHERE:
+        return tmi_fail(TM_INVALID, "Expected out type to be %s but got %s", tmi_dtypes[wanted].type_name, tmi_dtypes[got].type_name);
+    case TMK_PW_NAN_TO_NUM:
+        return tmi_fail(TM_INVALID, "nan_to_num: dtype of out: %s should be same as input: %s", tmi_dtypes[got].type_name, tmi_dtypes[wanted].type_name);
+    case TMK_PW_ISPOSINF:
+    case TMK_PW_ISNEGINF:
+        return tmi_fail(TM_INVALID, "%s does not support non-boolean outputs.", names[kernel]);
+    default: return TM_OK;
+    }
+}
 static bool clamps_to_nan(const call *c)
 {
     if (c->kernel != TMK_PW_CLAMP && c->kernel != TMK_PW_CLAMP_MIN && c->kernel != TMK_PW_CLAMP_MAX) return false;
@@ -275,13 +306,16 @@ static void load_number(number *to, const tmi_operand *in, tm_dtype native)
     else tmi_store_scalar(to->bytes, native, in->s);
 }
 
+/* Results in f32 of a call in f16 or bf16. */
+static bool rounds(const call *c, tm_dtype compute) { return compute != c->common && output_type(c->kernel, compute) == compute; }
+
 /* All operands straight, or one value, and in the loop's own types: one call of the loop. False where that is not so. */
 static bool run_straight(tmk_loop *loop, const call *c, const tmi_operand *in, tm_tensor *out, tm_dtype compute, const tmk_params *params)
 {
     span s = {.loop = loop, .params = params, .n = c->n_in + 1};
     number numbers[TMK_MAX_OPERANDS];
     int64_t bytes = (int64_t)tmi_dtype_size(out->dtype);
-    if (!tmi_contiguous(out) || out->dtype != output_type(c->kernel, compute)) return false;
+    if (!tmi_contiguous(out) || out->dtype != output_type(c->kernel, compute) || rounds(c, compute)) return false;
     s.data[0] = tmi_data(out);
     s.steps[0] = bytes;
     for (int k = 0; k < c->n_in; k++) {
@@ -315,6 +349,7 @@ static void run_walk(tmk_loop *loop, const call *c, const tmi_operand *in, tm_te
     w.n_operands = c->n_in + 1;
     w.in_place = false;
     tmk_walk_output(&w, out, output_type(c->kernel, compute));
+    if (rounds(c, compute)) w.operand[0].rounded = (uint8_t)c->common;
     for (int k = 0; k < c->n_in; k++) {
         const tm_tensor *t = in[k].t;
         tm_dtype native = input_type(c->kernel, k, compute);
@@ -341,6 +376,7 @@ tm_status tmk_pointwise(int kernel, int n_in, const tmi_operand *in, int n_out, 
     tm_dtype compute = compute_type(common);
     tmk_loop *loop = tmk_pointwise_loop(c.kernel, compute);
     TMI_REQUIRE(loop != NULL, TM_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", names[c.kernel], tmi_dtypes[common].type_name);
+    TMI_TRY(check_output_type(c.kernel, common, out->dtype));
     TMI_TRY(check_memory(out, n_in, in));
     if (out->numel == 0) return TM_OK;
     if (clamps_to_nan(&c)) return tmk_fill(out, tm_f64(NAN));
