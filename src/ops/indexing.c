@@ -25,8 +25,8 @@ static bool fits_in(const tm_tensor *index, const tm_tensor *t, int64_t dim)
 tm_status tmi_shape_gather(tmi_meta *m, tm_tensor *self, tm_int dim, tm_tensor *index, bool sparse_grad)
 {
     TMI_TRY(tmi_wrap_dim(&dim, self->ndim));
-    TMI_TRY(integer_index("gather", index));
     if (index->numel) {
+        TMI_TRY(integer_index("gather", index));
         TMI_REQUIRE(at_least_1(self) == at_least_1(index), TM_INVALID, "Index tensor must have the same number of dimensions as input tensor");
         for (int d = 0; d < at_least_1(self); d++)
             TMI_REQUIRE(d == dim || size_or_1(index, d) <= size_or_1(self, d), TM_INVALID,
@@ -39,7 +39,7 @@ tm_status tmi_shape_gather(tmi_meta *m, tm_tensor *self, tm_int dim, tm_tensor *
 static tm_status scatter_shape(tmi_meta *m, const char *op, tm_tensor *self, tm_int dim, tm_tensor *index, tm_tensor *src)
 {
     TMI_TRY(tmi_wrap_dim(&dim, self->ndim));
-    TMI_TRY(integer_index(op, index));
+    if (index->numel) TMI_TRY(integer_index(op, index));
     TMI_REQUIRE(!src || src->dtype == self->dtype, TM_INVALID, "%s(): Expected self.dtype to be equal to src.dtype", op);
     if (index->numel) {
         TMI_REQUIRE(at_least_1(self) == at_least_1(index), TM_INVALID, "Index tensor must have the same number of dimensions as self tensor");
@@ -323,11 +323,20 @@ tm_tensor *tmi_index_put_copy(tm_tensor *self, tm_tensor *const *indices, int64_
 
 /* ---------------------------------------------------------------- other bodies */
 
+/* Negative indices count from the end. */
+static tm_tensor *from_the_start(tm_tensor *indices, tm_int size)
+{
+    return tm_where_self(tm_lt_scalar(indices, tm_i64(0)), tm_add_scalar(indices, tm_i64(size)), indices);
+}
+
 tm_tensor *tmi_take_along_dim(tm_tensor *self, tm_tensor *indices, const tm_int *dim)
 {
     TMI_REQUIRE_PTR(indices->dtype == TM_I64, TM_INVALID, "torch.take_along_dim(): dtype of indices should be Long but got %s. Are you passing a boolean or float mask?",
                     tmi_dtypes[indices->dtype].type_name);
-    if (!dim) return tm_gather(tm_reshape(self, (tm_int[]){-1}, 1), 0, tm_reshape(indices, (tm_int[]){-1}, 1));
+    if (!dim) {
+        tm_tensor *flat = tm_reshape(indices, (tm_int[]){-1}, 1);
+        return tm_gather(tm_reshape(self, (tm_int[]){-1}, 1), 0, from_the_start(flat, self->numel));
+    }
     TMI_REQUIRE_PTR(self->ndim == indices->ndim, TM_INVALID, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d "
                     "dimensions for input, and %d dimensions for indices", self->ndim, indices->ndim);
     tm_int d = *dim, of_self[TMI_MAX_DIMS], of_index[TMI_MAX_DIMS], both[TMI_MAX_DIMS];
@@ -344,7 +353,8 @@ tm_tensor *tmi_take_along_dim(tm_tensor *self, tm_tensor *indices, const tm_int 
         of_self[d] = self->sizes[d];
         of_index[d] = indices->sizes[d];
     }
-    return tm_gather(tm_expand(self, of_self, self->ndim), d, tm_expand(indices, of_index, self->ndim));
+    tm_tensor *at = from_the_start(tm_expand(indices, of_index, self->ndim), self->ndim ? self->sizes[d] : 1);
+    return tm_gather(tm_expand(self, of_self, self->ndim), d, at);
 }
 
 tm_tensor_list *tmi_nonzero_numpy(tm_tensor *self)

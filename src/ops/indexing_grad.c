@@ -22,6 +22,14 @@ tm_tensor *tmi_grad_index_source(tm_tensor *grad, tm_int dim, tm_tensor *index, 
     return alpha.tag != TM_SCALAR_C128 && tmi_scalar_f64(alpha) == 1 ? g : tm_mul_scalar(g, alpha);
 }
 
+/* Each filled slice counts once, however often its index occurs. */
+tm_tensor *tmi_grad_index_filled(tm_tensor *grad, tm_int dim, tm_tensor *index)
+{
+    tm_tensor *once, *inverse, *counts;
+    TMI_TRY_PTR(tmo_unique2_full(index, true, false, false, &once, &inverse, &counts));
+    return tm_sum(tm_index_select(grad, dim, once));
+}
+
 tm_tensor *tmi_grad_index_backward(tm_tensor *grad, const tm_int *sizes, int64_t n, tm_tensor *const *indices, int64_t n_indices)
 {
     tm_tensor *zeros = tmi_make_zeros_as(grad, sizes, n);

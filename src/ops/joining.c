@@ -109,6 +109,39 @@ static tm_tensor *at_least(tm_tensor *t, int ndim)
     return t->ndim == 1 ? tm_unsqueeze(tm_unsqueeze(t, 0), 2) : tm_unsqueeze(t, 2);
 }
 
+static tm_tensor_list *each_at_least(tm_tensor *const *tensors, int64_t n, int ndim)
+{
+    tm_tensor_list *out = tmi_own_list(tmi_list_new(n));
+    for (int64_t i = 0; out && i < n; i++) {
+        tm_tensor *t = at_least(tensors[i], ndim);
+        if (!t) return NULL;
+        tmi_retain(t);
+        out->t[i] = t;
+    }
+    return out;
+}
+tm_tensor *tmi_atleast_1d(tm_tensor *self) { return at_least(self, 1); }
+tm_tensor *tmi_atleast_2d(tm_tensor *self) { return at_least(self, 2); }
+tm_tensor *tmi_atleast_3d(tm_tensor *self) { return at_least(self, 3); }
+tm_tensor_list *tmi_atleast_1d_list(tm_tensor *const *tensors, int64_t n) { return each_at_least(tensors, n, 1); }
+tm_tensor_list *tmi_atleast_2d_list(tm_tensor *const *tensors, int64_t n) { return each_at_least(tensors, n, 2); }
+tm_tensor_list *tmi_atleast_3d_list(tm_tensor *const *tensors, int64_t n) { return each_at_least(tensors, n, 3); }
+
+tm_tensor_list *tmi_broadcast_tensors(tm_tensor *const *tensors, int64_t n)
+{
+    int ndim = 0;
+    tm_int sizes[TMI_MAX_DIMS];
+    for (int64_t i = 0; i < n; i++) TMI_TRY_PTR(tmi_broadcast_sizes(ndim, sizes, tensors[i]->ndim, tensors[i]->sizes, &ndim, sizes));
+    tm_tensor_list *out = tmi_own_list(tmi_list_new(n));
+    for (int64_t i = 0; out && i < n; i++) {
+        tm_tensor *t = tm_expand(tensors[i], sizes, ndim);
+        if (!t) return NULL;
+        tmi_retain(t);
+        out->t[i] = t;
+    }
+    return out;
+}
+
 static tm_tensor *cat_at_least(const char *op, tm_tensor *const *tensors, int64_t n, int ndim, tm_int dim)
 {
     TMI_REQUIRE_PTR(n > 0, TM_INVALID, "%s expects a non-empty TensorList", op);

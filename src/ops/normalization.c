@@ -94,8 +94,12 @@ static tm_status check_channels(const char *name, const tm_tensor *t, int64_t ch
 tm_status tmi_shape_native_batch_norm(tmi_meta *m, tm_tensor *input, tm_tensor *weight, tm_tensor *bias, tm_tensor *running_mean, tm_tensor *running_var,
                                       bool training, double momentum, double eps)
 {
-    TMI_REQUIRE(input->ndim >= 2, TM_INVALID, "batch_norm: expected an input of at least 2 dimensions, but got %d", input->ndim);
+    TMI_REQUIRE(input->ndim >= 2 || input->numel == 0, TM_INVALID, "batch_norm: expected an input of at least 2 dimensions, but got %d", input->ndim);
     TMI_REQUIRE(tmi_is_float(input->dtype), TM_NOT_IMPLEMENTED, "\"batch_norm\" not implemented for '%s'", tmi_dtypes[input->dtype].type_name);
+    if (input->ndim < 2) {   /* nothing to normalise: as PyTorch, whatever the other arguments are */
+        for (int i = 0; i < 3; i++) tmi_meta_set(&m[i], input->ndim, input->sizes);
+        return TM_OK;
+    }
     tm_int channels = input->sizes[1], stats = training ? channels : 0;
     TMI_TRY(check_channels("running_mean", running_mean, channels));
     TMI_TRY(check_channels("running_var", running_var, channels));
@@ -116,7 +120,7 @@ tm_status tmi_shape_native_batch_norm_backward(tmi_meta *m, tm_tensor *grad, tm_
     TMI_TRY(tmi_shape_same(&m[0], input));
     m[0].dtype = input->dtype;
     for (int i = 1; i < 3; i++) {
-        tmi_meta_set(&m[i], 1, &input->sizes[1]);
+        tmi_meta_set(&m[i], 1, &input->sizes[input->ndim > 1 ? 1 : 0]);
         m[i].dtype = (uint8_t)parameter_dtype(input, weight);
     }
     return TM_OK;

@@ -28,12 +28,16 @@ tm_tensor *tmi_grad_constant_pad(tm_tensor *grad, const tm_int *pad, int64_t n)
 
 typedef enum pad_mode { REFLECT, REPLICATE, CIRCULAR } pad_mode;
 
-/* Where position i of the padded dim comes from. */
-static int64_t source_of(int64_t i, int64_t before, int64_t n, pad_mode mode)
+/* Where position i of the padded dim comes from. Circular padding goes round what negative amounts leave. */
+static int64_t source_of(int64_t i, int64_t before, int64_t after, int64_t n, pad_mode mode)
 {
     int64_t k = i - before;
+    if (mode == CIRCULAR) {
+        int64_t first = before < 0 ? -before : 0, kept = n - first + (after < 0 ? after : 0);
+        k = i - (before > 0 ? before : 0);
+        return first + (k % kept + kept) % kept;
+    }
     if (mode == REPLICATE) return k < 0 ? 0 : k >= n ? n - 1 : k;
-    if (mode == CIRCULAR) return ((k % n) + n) % n;
     if (k < 0) k = -k;
     return k >= n ? 2 * (n - 1) - k : k;
 }
@@ -42,7 +46,7 @@ static tm_tensor *source_index(int64_t before, int64_t after, int64_t n, pad_mod
 {
     int64_t len = n + before + after;
     tm_tensor *t = tmi_own(tmi_tensor_new(1, &len, NULL, TM_I64, device));
-    for (int64_t i = 0; t && i < len; i++) ((int64_t *)tmi_data(t))[i] = source_of(i, before, n, mode);
+    for (int64_t i = 0; t && i < len; i++) ((int64_t *)tmi_data(t))[i] = source_of(i, before, after, n, mode);
     return t;
 }
 

@@ -460,3 +460,25 @@ tm_tensor *tmi_cumulative_trapezoid_dx(tm_tensor *y, tm_scalar dx, tm_int dim)
     TMI_REQUIRE_PTR(y->dtype != TM_BOOL, TM_INVALID, "cumulative_trapezoid: received a bool input for `y`, but bool is not supported");
     return tm_mul_scalar(tm_cumsum(halves(y, dim), dim), tm_f64(tmi_scalar_f64(dx) / 2));
 }
+
+tm_tensor *tmi_renorm(tm_tensor *self, tm_scalar p, tm_int dim, tm_scalar maxnorm)
+{
+    double most = tmi_scalar_f64(maxnorm), order = tmi_scalar_f64(p);
+    TMI_REQUIRE_PTR(p.tag != TM_SCALAR_C128, TM_INVALID, "renorm: p must be real-valued");
+    TMI_REQUIRE_PTR(order > 0, TM_INVALID, "renorm: non-positive-norm not supported");
+    TMI_REQUIRE_PTR(most >= 0, TM_INVALID, "renorm: expected maxnorm to be >= 0 but got %g", most);
+    TMI_REQUIRE_PTR(self->ndim > 1, TM_INVALID, "renorm: input needs at least 2 dimensions, got %d dimensions", self->ndim);
+    TMI_TRY_PTR(tmi_wrap_dim(&dim, self->ndim));
+    tm_int others[TMI_MAX_DIMS], n = 0;
+    for (int d = 0; d < self->ndim; d++)
+        if (d != dim) others[n++] = d;
+    tm_tensor *norm = vector_norm(self, order, others, n, true, TM_DTYPE_DEFAULT);
+    tm_tensor *scale = tm_mul_scalar(tm_reciprocal(tm_add_scalar(norm, tm_f64(1e-7))), tm_f64(most));
+    return tm_mul(self, tm_where_self(tm_gt_scalar(norm, tm_f64(most)), scale, tm_ones_like(norm)));
+}
+
+tm_tensor *tmi_nuclear_norm(tm_tensor *self, bool keepdim) { return tm_linalg_matrix_norm_str_ord_full(self, "nuc", (tm_int[]){-2, -1}, 2, keepdim, TM_DTYPE_DEFAULT); }
+tm_tensor *tmi_nuclear_norm_dim(tm_tensor *self, const tm_int *dim, int64_t n_dim, bool keepdim)
+{
+    return tm_linalg_matrix_norm_str_ord_full(self, "nuc", dim, n_dim, keepdim, TM_DTYPE_DEFAULT);
+}
