@@ -79,26 +79,40 @@ static int size_class(tm_dtype d) { return __builtin_ctz((unsigned)tmi_dtype_siz
 
 /* ---- walks */
 
-static int64_t index_at(const tmk_places *p, int64_t at) { return p->narrow ? ((const int32_t *)p->data)[at] : ((const int64_t *)p->data)[at]; }
+static inline int64_t index_at(const tmk_places *p, int64_t at) { return p->narrow ? ((const int32_t *)p->data)[at] : ((const int64_t *)p->data)[at]; }
+
+/* The first of n indices that is outside [lo, limit), or -1. The test of a whole run is one comparison per index, without branches. */
+static int64_t bad_in_run(const tmk_places *p, int64_t at, int64_t n, int64_t stride, int64_t lo, int64_t limit)
+{
+    uint64_t range = (uint64_t)(limit - lo), outside = 0;
+    for (int64_t i = 0; i < n; i++) outside |= (uint64_t)(index_at(p, at + i * stride) - lo) >= range;
+    for (int64_t i = 0; outside && i < n; i++)
+        if ((uint64_t)(index_at(p, at + i * stride) - lo) >= range) return i;
+    return -1;
+}
 
 bool tmk_places_valid(const tmk_walk *w, bool negative, int64_t *bad)
 {
-    int64_t lo = negative ? -w->limit : 0, at = 0, index[TMI_MAX_DIMS] = {0}, size[TMI_MAX_DIMS];
+    int64_t lo = negative ? -w->limit : 0, at = 0, index[TMI_MAX_DIMS] = {0}, size[TMI_MAX_DIMS], stride[TMI_MAX_DIMS];
+    int n = 0;
     for (int d = 0; d < w->ndim; d++) {
         if (w->sizes[d] == 0) return true;
-        size[d] = w->at.strides[d] == 0 ? 1 : w->sizes[d];
+        if (w->at.strides[d] == 0) continue;   /* the same indices again */
+        size[n] = w->sizes[d];
+        stride[n++] = w->at.strides[d];
     }
+    if (n == 0) size[n] = stride[n] = 1, n = 1;
     for (;;) {
-        int64_t v = index_at(&w->at, at);
-        if (TMI_UNLIKELY(v < lo || v >= w->limit)) {
-            *bad = v;
+        int64_t k = bad_in_run(&w->at, at, size[n - 1], stride[n - 1], lo, w->limit);
+        if (k >= 0) {
+            *bad = index_at(&w->at, at + k * stride[n - 1]);
             return false;
         }
-        int d = w->ndim - 1;
+        int d = n - 2;
         for (; d >= 0; d--) {
-            at += w->at.strides[d];
+            at += stride[d];
             if (++index[d] < size[d]) break;
-            at -= size[d] * w->at.strides[d];
+            at -= size[d] * stride[d];
             index[d] = 0;
         }
         if (d < 0) return true;
