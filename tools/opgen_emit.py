@@ -364,7 +364,7 @@ def op_flags(op):
                           (op.transparent, "TRANSPARENT"), ("mutates" in op.lines, "MUTATES"), ("sync" in effects, "SYNC"), (op.grad_none, "NONDIFF"),
                           ("inplace" in op.forms, "INPLACE_FORM"), ("out" in op.forms, "OUT_FORM"), (op.result == "list", "LIST_RESULT"),
                           (op.result == "scalar", "SCALAR_RESULT"), ("multi_view" in words, "MULTI_VIEW"), ("factory" in words, "FACTORY"),
-                          ("mixed_device" in words, "MIXED_DEVICE"), ("over_self" in words, "OVER_SELF"), (op.inplace_only, "INPLACE_ONLY")):
+                          ("mixed_device" in words, "MIXED_DEVICE"), ("over_self" in words, "OVER_SELF"), ("exact_out" in words, "EXACT_OUT"), (op.inplace_only, "INPLACE_ONLY")):
         if present:
             flags.append("TMI_OP_" + flag)
     return " | ".join(flags) or "0"

@@ -13,7 +13,7 @@ LINES = {"pointwise", "shape", "type", "kernel", "body", "view", "grad", "nondif
          "samples", "doc", "alias", "flags"}
 NAMESPACES = {"method", "function", "nn", "linalg", "special", "fft", "none"}
 FORMS = {"inplace", "out"}
-FLAGS = {"factory", "mixed_device", "multi_view", "internal", "over_self"}
+FLAGS = {"factory", "mixed_device", "multi_view", "internal", "over_self", "exact_out"}
 
 
 class BlockError(Exception):

@@ -274,8 +274,16 @@ static tm_status run_inplace(const tmi_op *op, const tmi_value *args, tmi_meta *
     return run_into(op, args, m, kernel, out->t);
 }
 
+static tm_status check_exact(const tmi_op *op, tm_dtype dtype, const tm_tensor *out)
+{
+    TMI_REQUIRE(!(op->flags & TMI_OP_EXACT_OUT) || out->dtype == dtype, TM_INVALID, "Expected out tensor to have dtype %s, but got %s instead",
+                tmi_dtypes[dtype].type_name, tmi_dtypes[out->dtype].type_name);
+    return TM_OK;
+}
+
 static tm_status check_out(const tmi_op *op, const tmi_value *args, const tmi_meta *m, tm_tensor *t)
 {
+    TMI_TRY(check_exact(op, (tm_dtype)m->dtype, t));
     if (m->kind == TMI_META_DATA) return check_castable(m->dtype, t);
     TMI_REQUIRE(t->device.type == m->device.type, TM_INVALID, "Expected out tensor to have device %s, but got %s instead",
                 device_name(m->device), device_name(t->device));
@@ -332,11 +340,12 @@ static void keep_results(tmi_out *r)
     if (r->list) tmi_list_retain(r->list);
 }
 
-static tm_status write_results(tmi_out *r, tm_tensor **given, int n, bool resize)
+static tm_status write_results(const tmi_op *op, tmi_out *r, tm_tensor **given, int n, bool resize)
 {
     tm_status status = TM_OK;
     for (int i = 0; i < n && status == TM_OK; i++) {
         status = check_castable(r->t[i]->dtype, given[i]);
+        if (status == TM_OK && resize) status = check_exact(op, (tm_dtype)r->t[i]->dtype, given[i]);
         if (status == TM_OK && resize) status = tmi_resize_output(given[i], r->t[i]->ndim, r->t[i]->sizes, NULL);
         if (status == TM_OK && !resize) {
             tmi_meta m = {.ndim = r->t[i]->ndim, .dtype = r->t[i]->dtype};
@@ -372,7 +381,7 @@ static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out,
         out->t[0] = args[0].u.t;
         if (r.t[0] == out->t[0]) return tmi_release(r.t[0]), TM_OK;
     }
-    return write_results(&r, out->t, r.n, form == TMI_FORM_OUT);
+    return write_results(op, &r, out->t, r.n, form == TMI_FORM_OUT);
 }
 
 tm_status tmi_body_failed(void)

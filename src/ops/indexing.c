@@ -124,7 +124,7 @@ static tm_status flat_source(tmi_meta *m, const char *op, tm_tensor *self, tm_in
     TMI_REQUIRE(dim == 0 || dim < source->ndim, TM_INDEX, "%s: Indexing dim %lld is out of bounds of the source tensor with dim %d", op, (long long)dim,
                 source->ndim);
     TMI_REQUIRE(source->ndim || index->numel == 1, TM_INDEX, "%s: When source is scalar, index should have one element (got %lld)", op, (long long)index->numel);
-    TMI_REQUIRE(source->ndim == self->ndim || !source->ndim || !self->ndim, TM_INDEX,
+    TMI_REQUIRE(source->ndim == self->ndim || !source->ndim || !self->ndim, strcmp(op, "index_add_()") ? TM_INDEX : TM_INVALID,
                 "%s: When source and destination are not scalars, their dimensionality must match. Source dimensionality (%d), destination "
                 "dimensionality (%d)", op, source->ndim, self->ndim);
     TMI_REQUIRE(!source->ndim || source->sizes[dim] == index->numel, TM_INDEX, "%s: Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld",

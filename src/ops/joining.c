@@ -210,6 +210,7 @@ tm_tensor *tmi_roll(tm_tensor *self, const tm_int *shifts, int64_t n_shifts, con
         if (self->numel == 0) return tm_clone(self);
         return tm_reshape(roll_one(flat, shifts[0], 0), self->sizes, self->ndim);
     }
+    TMI_REQUIRE_PTR(self->ndim > 0, TM_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims[0]);
     TMI_REQUIRE_PTR(n_shifts == n_dims, TM_INVALID, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)n_shifts, (long long)n_dims);
     if (self->numel == 0) return tm_clone(self);
     for (int64_t i = 0; i < n_dims; i++) self = roll_one(self, shifts[i], dims[i]);

@@ -148,6 +148,7 @@ enum {  /* tmi_op.flags */
     TMI_OP_MIXED_DEVICE = 1 << 13, /* arguments may live on different devices (copy_) */
     TMI_OP_INPLACE_ONLY = 1 << 14, /* normal_, copy_: the name itself is the in-place form; called with TMI_FORM_INPLACE only */
     TMI_OP_OVER_SELF = 1 << 15,  /* the kernel may get args[0] itself as its output (scatter_: starts from self) */
+    TMI_OP_EXACT_OUT = 1 << 16,  /* out= tensors must have the results' own dtypes */
 };
 
 struct tmi_op {

@@ -268,6 +268,7 @@ tm_tensor *tmi_matrix_norm(tm_tensor *self, tm_scalar ord, const tm_int *dim, in
     }
     tm_tensor *sums = vector_norm(self, 1, &rows, 1, keepdim, TM_DTYPE_DEFAULT);
     if (!keepdim && cols > rows) cols--;
+    if (sums && sums->sizes[cols] == 0 && p > 0) return tm_sum_dim_intlist_full(sums, &cols, 1, keepdim, TM_DTYPE_DEFAULT);
     return p > 0 ? tm_amax_full(sums, &cols, 1, keepdim) : tm_amin_full(sums, &cols, 1, keepdim);
 }
 
