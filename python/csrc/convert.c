@@ -47,7 +47,9 @@ static int fit_tensors(tmpy_call *c, const tmi_arg *a, PyObject *o, tmi_value *v
         }
         int fits = fit_tensor(c, NULL, x, &one);
         if (fits < 0) return -1;
-        if (!fits) return tmpy_error(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", i, position, tmpy_type_name(x)), -1;
+        if (!fits)
+            return tmpy_error(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", i, position, tmpy_type_name(x)),
+                   -1;
         t[i] = one.u.t;
     }
     *v = (tmi_value){.tag = TMI_V_TENSORS, .len = (uint32_t)n, .u.tensors = t};

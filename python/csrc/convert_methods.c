@@ -30,7 +30,8 @@ static tm_tensor *converted(tm_tensor *t, const target *k)
 /* Nothing to do: the same object comes back. */
 static bool already(const tm_tensor *t, const target *k)
 {
-    return !k->copy && (k->dtype == TM_DTYPE_DEFAULT || k->dtype == (tm_dtype)t->dtype) && (k->device.type == TM_DEVICE_DEFAULT || k->device.type == t->device.type) &&
+    return !k->copy && (k->dtype == TM_DTYPE_DEFAULT || k->dtype == (tm_dtype)t->dtype) &&
+           (k->device.type == TM_DEVICE_DEFAULT || k->device.type == t->device.type) &&
            (k->format < 0 || k->format == TM_PRESERVE || tmi_is_contiguous_as(t, (tm_memory_format)k->format));
 }
 
@@ -47,9 +48,14 @@ static PyObject *no_such_to(PyObject *const *args, Py_ssize_t n, PyObject *kwnam
     for (Py_ssize_t i = 0; i < n; i++) tmi_str_addf(&b, "%s, ", tmpy_type_name(args[i]));
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_Size(kwnames); k++)
         tmi_str_addf(&b, "%s=%s, ", PyUnicode_AsUTF8AndSize(PyTuple_GetItem(kwnames, k), NULL), tmpy_type_name(args[n + k]));
-    PyErr_Format(PyExc_TypeError, "to() received an invalid combination of arguments - got (%s), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool "
-                 "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-                 "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n", b.data ? b.data : "");
+    PyErr_Format(PyExc_TypeError,
+                 "to() received an invalid combination of arguments - got (%s), but expected one of:\n * (torch.device device = None, "
+                 "torch.dtype dtype = None, bool "
+                 "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
+                 "non_blocking = False, bool copy = False, *, "
+                 "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
+                 "torch.memory_format memory_format = None)\n",
+                 b.data ? b.data : "");
     tmi_str_free(&b);
     return NULL;
 }
@@ -59,14 +65,22 @@ static int parse_to(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, targ
 {
     PyObject *other = NULL;
     *k = unchanged;
-    const tmpy_field by_device[] = {{"device", 'D', false, false, &k->device}, {"dtype", 'd', false, false, &k->dtype}, {"non_blocking", 'b', false, false, &k->non_blocking},
-                                    {"copy", 'b', false, false, &k->copy}, {"memory_format", 'm', false, true, &k->format}};
-    const tmpy_field by_dtype[] = {{"dtype", 'd', true, false, &k->dtype}, {"non_blocking", 'b', false, false, &k->non_blocking}, {"copy", 'b', false, false, &k->copy},
+    const tmpy_field by_device[] = {{"device", 'D', false, false, &k->device},
+                                    {"dtype", 'd', false, false, &k->dtype},
+                                    {"non_blocking", 'b', false, false, &k->non_blocking},
+                                    {"copy", 'b', false, false, &k->copy},
+                                    {"memory_format", 'm', false, true, &k->format}};
+    const tmpy_field by_dtype[] = {{"dtype", 'd', true, false, &k->dtype},
+                                   {"non_blocking", 'b', false, false, &k->non_blocking},
+                                   {"copy", 'b', false, false, &k->copy},
                                    {"memory_format", 'm', false, true, &k->format}};
-    const tmpy_field by_tensor[] = {{"other", 'T', true, false, &other}, {"non_blocking", 'b', false, false, &k->non_blocking}, {"copy", 'b', false, false, &k->copy},
+    const tmpy_field by_tensor[] = {{"other", 'T', true, false, &other},
+                                    {"non_blocking", 'b', false, false, &k->non_blocking},
+                                    {"copy", 'b', false, false, &k->copy},
                                     {"memory_format", 'm', false, true, &k->format}};
     bool named_other = false;
-    for (Py_ssize_t i = 0; kwnames && i < PyTuple_Size(kwnames); i++) named_other |= !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(kwnames, i), "other");
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_Size(kwnames); i++)
+        named_other |= !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(kwnames, i), "other");
     tm_dtype ignored;
     int r;
     if ((n && tmpy_is_tensor(args[0])) || named_other) r = tmpy_fields("to", by_tensor, 4, args, n, kwnames);
@@ -152,7 +166,9 @@ static PyObject *type(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObj
 {
     PyObject *wanted = Py_None, *r;
     target k = unchanged;
-    const tmpy_field fields[] = {{"dtype", 'O', false, false, &wanted}, {"non_blocking", 'b', false, false, &k.non_blocking}, {"memory_format", 'm', false, true, &k.format}};
+    const tmpy_field fields[] = {{"dtype", 'O', false, false, &wanted},
+                                 {"non_blocking", 'b', false, false, &k.non_blocking},
+                                 {"memory_format", 'm', false, true, &k.format}};
     if (tmpy_override_method(self, "type", args, n, kwnames, &r)) return r;
     if (tmpy_fields("type", fields, 3, args, n, kwnames) < 0) return NULL;
     if (wanted == Py_None) return PyUnicode_FromFormat("torch.%sTensor", tmi_dtypes[tmpy_t(self)->dtype].type_name);
@@ -170,8 +186,11 @@ static PyObject *new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n,
     tm_dtype dtype = (tm_dtype)tmpy_t(self)->dtype;
     tm_device device = tmpy_t(self)->device;
     int requires_grad = 0, pin = 0;
-    const tmpy_field fields[] = {{"data", 'O', true, false, &data}, {"dtype", 'd', false, false, &dtype}, {"device", 'D', false, false, &device},
-                                 {"requires_grad", 'b', false, false, &requires_grad}, {"pin_memory", 'b', false, true, &pin}};
+    const tmpy_field fields[] = {{"data", 'O', true, false, &data},
+                                 {"dtype", 'd', false, false, &dtype},
+                                 {"device", 'D', false, false, &device},
+                                 {"requires_grad", 'b', false, false, &requires_grad},
+                                 {"pin_memory", 'b', false, true, &pin}};
     if (tmpy_override_method(self, "new_tensor", args, n, kwnames, &r)) return r;
     if (tmpy_fields("new_tensor", fields, 5, args, n, kwnames) < 0) return NULL;
     tm_tensor *t = tmpy_tensor_from_data(data, dtype, device, "new");
@@ -182,7 +201,8 @@ static PyObject *new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n,
 static PyObject *new_legacy(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("taimatsu._C"), *kw = kwargs ? Py_NewRef(kwargs) : PyDict_New();
-    PyObject *r = module && kw ? PyObject_CallMethod(module, "_legacy_new", "NOO", tmpy_dtype((tm_dtype)tmpy_t(self)->dtype), args, kw) : NULL;
+    PyObject *r =
+        module && kw ? PyObject_CallMethod(module, "_legacy_new", "NOO", tmpy_dtype((tm_dtype)tmpy_t(self)->dtype), args, kw) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(kw);
     return r;
@@ -193,14 +213,28 @@ static PyObject *parse_to_function(PyObject *m, PyObject *const *args, Py_ssize_
 {
     target k;
     if (parse_to(args, n, kwnames, &k) < 0) return NULL;
-    return Py_BuildValue("(NNNN)", k.device.type == TM_DEVICE_DEFAULT ? Py_NewRef(Py_None) : tmpy_device_new(k.device), k.dtype == TM_DTYPE_DEFAULT ? Py_NewRef(Py_None) : tmpy_dtype(k.dtype),
-                         PyBool_FromLong(k.non_blocking), k.format < 0 ? Py_NewRef(Py_None) : tmpy_format((tm_memory_format)k.format));
+    return Py_BuildValue("(NNNN)", k.device.type == TM_DEVICE_DEFAULT ? Py_NewRef(Py_None) : tmpy_device_new(k.device),
+                         k.dtype == TM_DTYPE_DEFAULT ? Py_NewRef(Py_None) : tmpy_dtype(k.dtype), PyBool_FromLong(k.non_blocking),
+                         k.format < 0 ? Py_NewRef(Py_None) : tmpy_format((tm_memory_format)k.format));
 }
 
-PyMethodDef tmpy_convert_methods[] = {
-    {"to", TMPY_FN(to), TMPY_FLAGS, NULL}, {"float", TMPY_FN(to_float), TMPY_FLAGS, NULL}, {"double", TMPY_FN(to_double), TMPY_FLAGS, NULL}, {"half", TMPY_FN(to_half), TMPY_FLAGS, NULL},
-    {"bfloat16", TMPY_FN(to_bfloat16), TMPY_FLAGS, NULL}, {"long", TMPY_FN(to_long), TMPY_FLAGS, NULL}, {"int", TMPY_FN(to_int), TMPY_FLAGS, NULL}, {"short", TMPY_FN(to_short), TMPY_FLAGS, NULL},
-    {"char", TMPY_FN(to_char), TMPY_FLAGS, NULL}, {"byte", TMPY_FN(to_byte), TMPY_FLAGS, NULL}, {"bool", TMPY_FN(to_bool), TMPY_FLAGS, NULL}, {"cfloat", TMPY_FN(to_cfloat), TMPY_FLAGS, NULL},
-    {"cdouble", TMPY_FN(to_cdouble), TMPY_FLAGS, NULL}, {"cpu", TMPY_FN(cpu), TMPY_FLAGS, NULL}, {"cuda", TMPY_FN(cuda), TMPY_FLAGS, NULL}, {"type", TMPY_FN(type), TMPY_FLAGS, NULL},
-    {"new_tensor", TMPY_FN(new_tensor), TMPY_FLAGS, NULL}, {"new", TMPY_FN(new_legacy), METH_VARARGS | METH_KEYWORDS, NULL}, {NULL, NULL, 0, NULL}};
+PyMethodDef tmpy_convert_methods[] = {{"to", TMPY_FN(to), TMPY_FLAGS, NULL},
+                                      {"float", TMPY_FN(to_float), TMPY_FLAGS, NULL},
+                                      {"double", TMPY_FN(to_double), TMPY_FLAGS, NULL},
+                                      {"half", TMPY_FN(to_half), TMPY_FLAGS, NULL},
+                                      {"bfloat16", TMPY_FN(to_bfloat16), TMPY_FLAGS, NULL},
+                                      {"long", TMPY_FN(to_long), TMPY_FLAGS, NULL},
+                                      {"int", TMPY_FN(to_int), TMPY_FLAGS, NULL},
+                                      {"short", TMPY_FN(to_short), TMPY_FLAGS, NULL},
+                                      {"char", TMPY_FN(to_char), TMPY_FLAGS, NULL},
+                                      {"byte", TMPY_FN(to_byte), TMPY_FLAGS, NULL},
+                                      {"bool", TMPY_FN(to_bool), TMPY_FLAGS, NULL},
+                                      {"cfloat", TMPY_FN(to_cfloat), TMPY_FLAGS, NULL},
+                                      {"cdouble", TMPY_FN(to_cdouble), TMPY_FLAGS, NULL},
+                                      {"cpu", TMPY_FN(cpu), TMPY_FLAGS, NULL},
+                                      {"cuda", TMPY_FN(cuda), TMPY_FLAGS, NULL},
+                                      {"type", TMPY_FN(type), TMPY_FLAGS, NULL},
+                                      {"new_tensor", TMPY_FN(new_tensor), TMPY_FLAGS, NULL},
+                                      {"new", TMPY_FN(new_legacy), METH_VARARGS | METH_KEYWORDS, NULL},
+                                      {NULL, NULL, 0, NULL}};
 PyMethodDef tmpy_nn_extra[] = {{"_parse_to", TMPY_FN(parse_to_function), TMPY_FLAGS, NULL}, {NULL, NULL, 0, NULL}};

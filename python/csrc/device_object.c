@@ -5,8 +5,8 @@
 
 PyTypeObject *tmpy_device_type;
 
-static const char *const kinds[] = {"cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
-                                    "mps", "meta", "hpu", "mtia", "privateuseone"};
+static const char *const kinds[] = {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
+                                    "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"};
 enum { KIND_CPU = 0, KIND_CUDA = 1, KIND_META = 16, N_KINDS = sizeof kinds / sizeof *kinds };
 
 /* Device given to factories that name none: set_default_device, or `with torch.device(...)`. */
@@ -60,8 +60,10 @@ static int parse_text(const char *text, tmpy_device *out)
         }
     char start[32];
     snprintf(start, sizeof start, "%.*s", (int)n, text);
-    tmpy_error(PyExc_RuntimeError, "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
-               "hpu, mtia, privateuseone device type at start of device string: %s", start);
+    tmpy_error(PyExc_RuntimeError,
+               "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
+               "hpu, mtia, privateuseone device type at start of device string: %s",
+               start);
     return -1;
 }
 
@@ -112,21 +114,30 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (n > 1) number = PyTuple_GetItem(args, 1);
     if (kwargs && !what && !(what = PyDict_GetItemString(kwargs, "device"))) what = PyDict_GetItemString(kwargs, "type");
     if (kwargs && !number) number = PyDict_GetItemString(kwargs, "index");
-    if (!what) return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)\n");
+    if (!what)
+        return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (), but expected one of:\n * "
+                                           "(torch.device device)\n * (str type, int index = -1)\n");
     if (PyLong_Check(what)) return tmpy_error(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
     int known = as_any_device(what, &d);
     if (known < 0) return NULL;
     if (!known) {
         char mark[96], text[512];
         snprintf(mark, sizeof mark, "(!%s!)\n", tmpy_type_name(what));
-        snprintf(text, sizeof text, options, n == 1 ? "      didn't match because some of the arguments have invalid types: " : "", n == 1 ? mark : "", "");
-        return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (%s), but expected one of:\n%s", tmpy_type_name(what), text);
+        snprintf(text, sizeof text, options, n == 1 ? "      didn't match because some of the arguments have invalid types: " : "",
+                 n == 1 ? mark : "", "");
+        return tmpy_error(PyExc_TypeError, "device() received an invalid combination of arguments - got (%s), but expected one of:\n%s",
+                          tmpy_type_name(what), text);
     }
     if (number && number != Py_None && tmpy_as_int(number, &index) != 1)
-        return PyErr_Occurred() ? NULL : tmpy_error(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s", tmpy_type_name(number));
-    if (index > 127 || index < -1) return tmpy_error(PyExc_RuntimeError, "Device index must be between -1 and 127, got %lld", (long long)index);
+        return PyErr_Occurred()
+                   ? NULL
+                   : tmpy_error(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s", tmpy_type_name(number));
+    if (index > 127 || index < -1)
+        return tmpy_error(PyExc_RuntimeError, "Device index must be between -1 and 127, got %lld", (long long)index);
     if (index >= 0) {
-        if (d.index >= 0) return tmpy_error(PyExc_RuntimeError, "type (string) must not include an index because index was passed explicitly: %s:%d", kinds[d.kind], d.index);
+        if (d.index >= 0)
+            return tmpy_error(PyExc_RuntimeError, "type (string) must not include an index because index was passed explicitly: %s:%d",
+                              kinds[d.kind], d.index);
         d.index = (int8_t)index;
     }
     return make(type, d);
@@ -140,7 +151,8 @@ static PyObject *device_str(PyObject *o)
 static PyObject *device_repr(PyObject *o)
 {
     tmpy_device d = *data_of(o);
-    return d.index >= 0 ? PyUnicode_FromFormat("device(type='%s', index=%d)", kinds[d.kind], d.index) : PyUnicode_FromFormat("device(type='%s')", kinds[d.kind]);
+    return d.index >= 0 ? PyUnicode_FromFormat("device(type='%s', index=%d)", kinds[d.kind], d.index)
+                        : PyUnicode_FromFormat("device(type='%s')", kinds[d.kind]);
 }
 static Py_hash_t device_hash(PyObject *o) { return ((Py_hash_t)data_of(o)->kind << 8) + data_of(o)->index + 2; }
 static PyObject *device_compare(PyObject *a, PyObject *b, int op)
@@ -159,7 +171,8 @@ static PyObject *get_index(PyObject *o, void *unused)
 TMPY_NOARGS(device_reduce)
 {
     tmpy_device d = *data_of(self);
-    return d.index >= 0 ? Py_BuildValue("(O(si))", (PyObject *)tmpy_device_type, kinds[d.kind], d.index) : Py_BuildValue("(O(s))", (PyObject *)tmpy_device_type, kinds[d.kind]);
+    return d.index >= 0 ? Py_BuildValue("(O(si))", (PyObject *)tmpy_device_type, kinds[d.kind], d.index)
+                        : Py_BuildValue("(O(s))", (PyObject *)tmpy_device_type, kinds[d.kind]);
 }
 static int push_default(tmpy_device d)
 {
@@ -186,7 +199,8 @@ static PyObject *set_default_device(PyObject *m, PyObject *o)
     if (o == Py_None) Py_RETURN_NONE;
     int known = as_any_device(o, &d);
     if (known < 0) return NULL;
-    if (!known) return tmpy_error(PyExc_TypeError, "set_default_device(): argument 'device' must be torch.device, not %s", tmpy_type_name(o));
+    if (!known)
+        return tmpy_error(PyExc_TypeError, "set_default_device(): argument 'device' must be torch.device, not %s", tmpy_type_name(o));
     if (push_default(d) < 0) return NULL;
     Py_RETURN_NONE;
 }
@@ -195,15 +209,22 @@ static PyObject *get_default_device(PyObject *m, PyObject *unused)
     return n_defaults ? make(tmpy_device_type, default_objects[n_defaults - 1]) : tmpy_device_new((tm_device){TM_CPU, -1});
 }
 
-static PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, NULL}, {"__enter__", device_enter, METH_NOARGS, NULL},
-                                {"__exit__", TMPY_FN(device_exit), METH_FASTCALL, NULL}, {"__deepcopy__", device_copy, METH_O, NULL}, {NULL, NULL, 0, NULL}};
-static PyGetSetDef getset[] = {{"type", get_type, NULL, NULL, NULL}, {"index", get_index, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-static PyMethodDef functions[] = {{"set_default_device", set_default_device, METH_O, NULL}, {"get_default_device", get_default_device, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, NULL},
+                                {"__enter__", device_enter, METH_NOARGS, NULL},
+                                {"__exit__", TMPY_FN(device_exit), METH_FASTCALL, NULL},
+                                {"__deepcopy__", device_copy, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
+static PyGetSetDef getset[] = {
+    {"type", get_type, NULL, NULL, NULL}, {"index", get_index, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef functions[] = {{"set_default_device", set_default_device, METH_O, NULL},
+                                  {"get_default_device", get_default_device, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 int tmpy_device_init(PyObject *m)
 {
-    static PyType_Slot slots[] = {{Py_tp_new, device_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_repr, device_repr}, {Py_tp_str, device_str}, {Py_tp_hash, device_hash},
-                                  {Py_tp_richcompare, device_compare}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, device_new},  {Py_tp_dealloc, tmpy_free}, {Py_tp_repr, device_repr},
+                                  {Py_tp_str, device_str},  {Py_tp_hash, device_hash},  {Py_tp_richcompare, device_compare},
+                                  {Py_tp_methods, methods}, {Py_tp_getset, getset},     {0, NULL}};
     static PyType_Spec spec = {"torch.device", 0, 0, Py_TPFLAGS_DEFAULT, slots};
     if (!(tmpy_device_type = tmpy_type_new(m, &spec, sizeof(tmpy_device), NULL))) return -1;
     return PyModule_AddFunctions(m, functions);

@@ -29,16 +29,24 @@ TMPY_NOARGS(to_real) { return tmpy_dtype(tmi_real_dtype((tm_dtype)data_of(self)-
 TMPY_NOARGS(to_complex)
 {
     tm_dtype d = tmi_complex_dtype((tm_dtype)data_of(self)->value);
-    return tmi_is_complex(d) ? tmpy_dtype(d) : tmpy_error(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", tmi_dtypes[data_of(self)->value].type_name);
+    return tmi_is_complex(d)
+               ? tmpy_dtype(d)
+               : tmpy_error(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", tmi_dtypes[data_of(self)->value].type_name);
 }
 
 static PyMethodDef dtype_methods[] = {{"__reduce__", singleton_reduce, METH_NOARGS, NULL}, {"to_real", to_real, METH_NOARGS, NULL},
                                       {"to_complex", to_complex, METH_NOARGS, NULL}, {"__copy__", return_self, METH_NOARGS, NULL},
                                       {"__deepcopy__", copy_of, METH_O, NULL}, {NULL, NULL, 0, NULL}};
-static PyGetSetDef dtype_getset[] = {{"is_floating_point", is_floating, NULL, NULL, NULL}, {"is_complex", is_complex, NULL, NULL, NULL},
-                                     {"is_signed", is_signed, NULL, NULL, NULL}, {"itemsize", itemsize, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-static PyMethodDef plain_methods[] = {{"__reduce__", singleton_reduce, METH_NOARGS, NULL}, {"__copy__", return_self, METH_NOARGS, NULL},
-                                      {"__deepcopy__", copy_of, METH_O, NULL}, {"__str__", singleton_repr_method, METH_NOARGS | METH_COEXIST, NULL}, {NULL, NULL, 0, NULL}};
+static PyGetSetDef dtype_getset[] = {{"is_floating_point", is_floating, NULL, NULL, NULL},
+                                     {"is_complex", is_complex, NULL, NULL, NULL},
+                                     {"is_signed", is_signed, NULL, NULL, NULL},
+                                     {"itemsize", itemsize, NULL, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef plain_methods[] = {{"__reduce__", singleton_reduce, METH_NOARGS, NULL},
+                                      {"__copy__", return_self, METH_NOARGS, NULL},
+                                      {"__deepcopy__", copy_of, METH_O, NULL},
+                                      {"__str__", singleton_repr_method, METH_NOARGS | METH_COEXIST, NULL},
+                                      {NULL, NULL, 0, NULL}};
 
 static PyObject *make(PyObject *module, PyTypeObject *type, int value, const char *name)
 {
@@ -65,8 +73,9 @@ bool tmpy_as_dtype(PyObject *o, tm_dtype *out)
 bool tmpy_as_layout(PyObject *o, int *out) { return Py_TYPE(o) == tmpy_layout_type ? (*out = data_of(o)->value, true) : false; }
 bool tmpy_as_format(PyObject *o, int *out) { return Py_TYPE(o) == tmpy_format_type ? (*out = data_of(o)->value, true) : false; }
 
-static const struct { const char *alias; tm_dtype dtype; } aliases[] = {
-    {"half", TM_F16}, {"float", TM_F32}, {"double", TM_F64}, {"short", TM_I16}, {"int", TM_I32}, {"long", TM_I64}, {"cfloat", TM_C64}, {"cdouble", TM_C128}};
+static const struct { const char *alias; tm_dtype dtype;
+} aliases[] = {{"half", TM_F16}, {"float", TM_F32}, {"double", TM_F64}, {"short", TM_I16},
+               {"int", TM_I32},  {"long", TM_I64},  {"cfloat", TM_C64}, {"cdouble", TM_C128}};
 
 static PyObject *get_default_dtype(PyObject *m, PyObject *unused) { return tmpy_dtype(tm_get_default_dtype()); }
 static PyObject *set_default_dtype(PyObject *m, PyObject *o)
@@ -79,7 +88,8 @@ static PyObject *promote_types(PyObject *m, PyObject *const *a, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; i < 2; i++)
         if (n != 2 || Py_TYPE(a[i]) != tmpy_dtype_type)
-            return tmpy_error(PyExc_TypeError, "promote_types(): argument 'type%d' (position %d) must be torch.dtype, not %s", (int)i + 1, (int)i + 1, n == 2 ? tmpy_type_name(a[i]) : "nothing");
+            return tmpy_error(PyExc_TypeError, "promote_types(): argument 'type%d' (position %d) must be torch.dtype, not %s", (int)i + 1,
+                              (int)i + 1, n == 2 ? tmpy_type_name(a[i]) : "nothing");
     tm_dtype d = tm_dtype_promote((tm_dtype)data_of(a[0])->value, (tm_dtype)data_of(a[1])->value);
     return d == TM_DTYPE_COUNT ? tmpy_raise() : tmpy_dtype(d);
 }
@@ -92,14 +102,22 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kwargs)
     if (!tmpy_as_dtype(from, &a) || !tmpy_as_dtype(to, &b)) return tmpy_error(PyExc_TypeError, "can_cast(): arguments must be torch.dtype");
     return PyBool_FromLong(tmi_can_cast(a, b));
 }
-static PyMethodDef functions[] = {{"get_default_dtype", get_default_dtype, METH_NOARGS, NULL}, {"_set_default_dtype", set_default_dtype, METH_O, NULL},
-                                  {"set_default_dtype", set_default_dtype, METH_O, NULL}, {"promote_types", TMPY_FN(promote_types), METH_FASTCALL, NULL},
-                                  {"can_cast", TMPY_FN(can_cast), METH_VARARGS | METH_KEYWORDS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"get_default_dtype", get_default_dtype, METH_NOARGS, NULL},
+                                  {"_set_default_dtype", set_default_dtype, METH_O, NULL},
+                                  {"set_default_dtype", set_default_dtype, METH_O, NULL},
+                                  {"promote_types", TMPY_FN(promote_types), METH_FASTCALL, NULL},
+                                  {"can_cast", TMPY_FN(can_cast), METH_VARARGS | METH_KEYWORDS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 int tmpy_dtype_init(PyObject *m)
 {
-    static PyType_Slot dtype_slots[] = {{Py_tp_repr, singleton_repr}, {Py_tp_dealloc, singleton_dealloc}, {Py_tp_methods, dtype_methods}, {Py_tp_getset, dtype_getset}, {0, NULL}};
-    static PyType_Slot plain_slots[] = {{Py_tp_repr, singleton_repr}, {Py_tp_dealloc, singleton_dealloc}, {Py_tp_methods, plain_methods}, {0, NULL}};
+    static PyType_Slot dtype_slots[] = {{Py_tp_repr, singleton_repr},
+                                        {Py_tp_dealloc, singleton_dealloc},
+                                        {Py_tp_methods, dtype_methods},
+                                        {Py_tp_getset, dtype_getset},
+                                        {0, NULL}};
+    static PyType_Slot plain_slots[] = {
+        {Py_tp_repr, singleton_repr}, {Py_tp_dealloc, singleton_dealloc}, {Py_tp_methods, plain_methods}, {0, NULL}};
     enum { FLAGS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION };
     static PyType_Spec dtype_spec = {"torch.dtype", 0, 0, FLAGS, dtype_slots};
     static PyType_Spec layout_spec = {"torch.layout", 0, 0, FLAGS, plain_slots};

@@ -78,11 +78,14 @@ static PyObject *results_tuple(tm_tensor **t, int n)
 /* _run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=False, accumulate_grad=False) */
 static PyObject *run_backward(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"tensors", "grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad", NULL};
+    static char *names[] = {"tensors", "grad_tensors",      "keep_graph",      "create_graph",
+                            "inputs",  "allow_unreachable", "accumulate_grad", NULL};
     PyObject *tensors, *grads, *inputs = NULL, *r = NULL;
     int keep, create, unreachable = 0, accumulate = 0, n = 0, n_grads = 0, n_inputs = 0;
     tm_tensor **roots = NULL, **g = NULL, **in = NULL, **out = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOpp|Opp:run_backward", names, &tensors, &grads, &keep, &create, &inputs, &unreachable, &accumulate)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOpp|Opp:run_backward", names, &tensors, &grads, &keep, &create, &inputs, &unreachable,
+                                     &accumulate))
+        return NULL;
     if (read_tensors(tensors, "tensors", false, &roots, &n) < 0 || read_tensors(grads, "gradients", true, &g, &n_grads) < 0) goto done;
     if (n != n_grads) {
         PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d gradients", n, n_grads);
@@ -90,8 +93,15 @@ static PyObject *run_backward(PyObject *m, PyObject *args, PyObject *kwargs)
     }
     if (inputs && read_tensors(inputs, "inputs", false, &in, &n_inputs) < 0) goto done;
     if (!accumulate && !(out = PyMem_Calloc((size_t)n_inputs + 1, sizeof *out))) goto done;
-    tmi_backward_args a = {.roots = roots, .grads = g, .n_roots = n, .inputs = n_inputs ? in : NULL, .n_inputs = n_inputs, .results = accumulate ? NULL : out,
-                           .retain_graph = keep, .create_graph = create, .allow_unused = unreachable};
+    tmi_backward_args a = {.roots = roots,
+                           .grads = g,
+                           .n_roots = n,
+                           .inputs = n_inputs ? in : NULL,
+                           .n_inputs = n_inputs,
+                           .results = accumulate ? NULL : out,
+                           .retain_graph = keep,
+                           .create_graph = create,
+                           .allow_unused = unreachable};
     if (run(&a) != TM_OK) r = tmpy_raise();
     else r = accumulate ? Py_NewRef(Py_None) : results_tuple(out, n_inputs);
 done:
@@ -107,7 +117,9 @@ static PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t n, P
 {
     PyObject *gradient = Py_None, *inputs = Py_None, *r;
     int retain = -1, create = 0;
-    const tmpy_field fields[] = {{"gradient", 'O', false, false, &gradient}, {"retain_graph", 'b', false, false, &retain}, {"create_graph", 'b', false, false, &create},
+    const tmpy_field fields[] = {{"gradient", 'O', false, false, &gradient},
+                                 {"retain_graph", 'b', false, false, &retain},
+                                 {"create_graph", 'b', false, false, &create},
                                  {"inputs", 'O', false, false, &inputs}};
     if (tmpy_override_method(self, "backward", args, n, kwnames, &r)) return r;
     if (tmpy_fields("backward", fields, 4, args, n, kwnames) < 0) return NULL;
@@ -118,7 +130,10 @@ static PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t n, P
         Py_RETURN_NONE;
     }
     PyObject *module = PyImport_ImportModule("taimatsu.autograd"), *f = module ? PyObject_GetAttrString(module, "backward") : NULL;
-    PyObject *kw = f ? Py_BuildValue("{s:O}", "inputs", inputs) : NULL, *pos = kw ? Py_BuildValue("(OONO)", self, gradient, retain < 0 ? Py_NewRef(Py_None) : PyBool_FromLong(retain), create ? Py_True : Py_False) : NULL;
+    PyObject *kw = f ? Py_BuildValue("{s:O}", "inputs", inputs) : NULL,
+             *pos = kw ? Py_BuildValue("(OONO)", self, gradient, retain < 0 ? Py_NewRef(Py_None) : PyBool_FromLong(retain),
+                                       create ? Py_True : Py_False)
+                       : NULL;
     r = pos ? PyObject_Call(f, pos, kw) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(f);
@@ -183,7 +198,8 @@ static const char *where(void)
 static void *capture(void)
 {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *traceback = PyImport_ImportModule("traceback"), *lines = traceback ? PyObject_CallMethod(traceback, "format_stack", NULL) : NULL;
+    PyObject *traceback = PyImport_ImportModule("traceback"),
+             *lines = traceback ? PyObject_CallMethod(traceback, "format_stack", NULL) : NULL;
     PyErr_Clear();
     Py_XDECREF(traceback);
     PyGILState_Release(state);
@@ -196,8 +212,14 @@ static void report(tmi_node *n, void *captured)
     PyErr_Fetch(&type, &value, &trace);
     PyObject *text = captured && empty ? PyUnicode_Join(empty, captured) : NULL;
     const char *lines = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (lines) PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s", tmi_node_name(n), lines);
-    else PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. No forward pass information available. Enable detect anomaly during forward pass for more information.", tmi_node_name(n));
+    if (lines)
+        PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s",
+                         tmi_node_name(n), lines);
+    else
+        PyErr_WarnFormat(
+            PyExc_UserWarning, 1,
+            "Error detected in %s. No forward pass information available. Enable detect anomaly during forward pass for more information.",
+            tmi_node_name(n));
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
     Py_XDECREF(text);
@@ -236,7 +258,9 @@ static tm_status unpack(void *ctx, void *data, tm_tensor **out)
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *x = PyObject_CallFunctionObjArgs(PyTuple_GetItem(ctx, 1), data, NULL);
     tm_status s = TM_OK;
-    if (x && !tmpy_is_tensor(x)) PyErr_Format(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s", tmpy_type_name(x));
+    if (x && !tmpy_is_tensor(x))
+        PyErr_Format(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
+                     tmpy_type_name(x));
     if (!x || !tmpy_is_tensor(x)) s = tmpy_carry();
     if (s == TM_OK) {
         *out = tmpy_t(x);
@@ -302,13 +326,21 @@ static PyObject *increment_version(PyObject *m, PyObject *tensors)
 }
 
 PyMethodDef tmpy_engine_methods[] = {{"backward", TMPY_FN(backward), TMPY_FLAGS, NULL}, {NULL, NULL, 0, NULL}};
-static PyMethodDef functions[] = {
-    {"_run_backward", TMPY_FN(run_backward), METH_VARARGS | METH_KEYWORDS, NULL}, {"_current_graph_task_id", task_id, METH_NOARGS, NULL}, {"_queue_callback", queue_callback, METH_O, NULL}, {"_will_engine_execute_node", will_execute, METH_O, NULL},
-    {"set_anomaly_enabled", TMPY_FN(set_anomaly), METH_FASTCALL, NULL}, {"is_anomaly_enabled", anomaly_enabled, METH_NOARGS, NULL},
-    {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS, NULL}, {"_set_source_lines", set_source_lines, METH_O, NULL},
-    {"_push_saved_tensors_default_hooks", push_hooks, METH_VARARGS, NULL}, {"_pop_saved_tensors_default_hooks", pop_hooks, METH_NOARGS, NULL},
-    {"_saved_tensors_hooks_disable", disable_hooks, METH_O, NULL}, {"_saved_tensors_hooks_enable", enable_hooks, METH_NOARGS, NULL},
-    {"_saved_tensors_hooks_get_disabled_error_message", disabled_text, METH_NOARGS, NULL}, {"_increment_version", increment_version, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"_run_backward", TMPY_FN(run_backward), METH_VARARGS | METH_KEYWORDS, NULL},
+                                  {"_current_graph_task_id", task_id, METH_NOARGS, NULL},
+                                  {"_queue_callback", queue_callback, METH_O, NULL},
+                                  {"_will_engine_execute_node", will_execute, METH_O, NULL},
+                                  {"set_anomaly_enabled", TMPY_FN(set_anomaly), METH_FASTCALL, NULL},
+                                  {"is_anomaly_enabled", anomaly_enabled, METH_NOARGS, NULL},
+                                  {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS, NULL},
+                                  {"_set_source_lines", set_source_lines, METH_O, NULL},
+                                  {"_push_saved_tensors_default_hooks", push_hooks, METH_VARARGS, NULL},
+                                  {"_pop_saved_tensors_default_hooks", pop_hooks, METH_NOARGS, NULL},
+                                  {"_saved_tensors_hooks_disable", disable_hooks, METH_O, NULL},
+                                  {"_saved_tensors_hooks_enable", enable_hooks, METH_NOARGS, NULL},
+                                  {"_saved_tensors_hooks_get_disabled_error_message", disabled_text, METH_NOARGS, NULL},
+                                  {"_increment_version", increment_version, METH_O, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 int tmpy_engine_init(PyObject *m)
 {

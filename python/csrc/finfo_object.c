@@ -27,13 +27,16 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs, cons
     char format[16];
     snprintf(format, sizeof format, "|O:%s", who);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &o)) return NULL;
-    if (o && Py_TYPE(o) != tmpy_dtype_type) return tmpy_error(PyExc_TypeError, "%s(): argument 'type' (position 1) must be torch.dtype, not %s", who, tmpy_type_name(o));
+    if (o && Py_TYPE(o) != tmpy_dtype_type)
+        return tmpy_error(PyExc_TypeError, "%s(): argument 'type' (position 1) must be torch.dtype, not %s", who, tmpy_type_name(o));
     if (!o && !want_float) return tmpy_error(PyExc_TypeError, "iinfo() missing 1 required positional arguments: \"type\"");
     if (o) tmpy_as_dtype(o, &d);
     bool is_float = tmi_is_float(d) || tmi_is_complex(d);
     if (is_float != want_float || (!want_float && d == TM_BOOL))
-        return want_float ? tmpy_error(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
-                          : tmpy_error(PyExc_TypeError, "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'");
+        return want_float
+                   ? tmpy_error(PyExc_TypeError,
+                                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+                   : tmpy_error(PyExc_TypeError, "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'");
     PyObject *r = tmpy_alloc(type);
     if (r) TMPY_DATA(r, info)->d = d;
     return r;
@@ -63,8 +66,9 @@ static PyObject *f_repr(PyObject *o)
 {
     char text[256];
     int r = row_of(d_of(o));
-    snprintf(text, sizeof text, "finfo(resolution=%g, min=%g, max=%g, eps=%g, smallest_normal=%g, tiny=%g, dtype=%s)", floats[r].resolution, -floats[r].max, floats[r].max,
-             floats[r].eps, floats[r].smallest, floats[r].smallest, tmi_dtypes[tmi_real_dtype(d_of(o))].name);
+    snprintf(text, sizeof text, "finfo(resolution=%g, min=%g, max=%g, eps=%g, smallest_normal=%g, tiny=%g, dtype=%s)", floats[r].resolution,
+             -floats[r].max, floats[r].max, floats[r].eps, floats[r].smallest, floats[r].smallest,
+             tmi_dtypes[tmi_real_dtype(d_of(o))].name);
     return PyUnicode_FromString(text);
 }
 static PyObject *i_repr(PyObject *o)
@@ -82,16 +86,33 @@ static PyObject *compare(PyObject *a, PyObject *b, int op)
 }
 static Py_hash_t hash(PyObject *o) { return (Py_hash_t)d_of(o) + 1000; }
 
-static PyGetSetDef f_getset[] = {{"max", f_max, NULL, NULL, NULL}, {"min", f_min, NULL, NULL, NULL}, {"eps", f_eps, NULL, NULL, NULL}, {"smallest_normal", f_smallest, NULL, NULL, NULL},
-                                 {"tiny", f_smallest, NULL, NULL, NULL}, {"resolution", f_resolution, NULL, NULL, NULL}, {"bits", bits, NULL, NULL, NULL}, {"dtype", dtype_name, NULL, NULL, NULL},
+static PyGetSetDef f_getset[] = {{"max", f_max, NULL, NULL, NULL},       {"min", f_min, NULL, NULL, NULL},
+                                 {"eps", f_eps, NULL, NULL, NULL},       {"smallest_normal", f_smallest, NULL, NULL, NULL},
+                                 {"tiny", f_smallest, NULL, NULL, NULL}, {"resolution", f_resolution, NULL, NULL, NULL},
+                                 {"bits", bits, NULL, NULL, NULL},       {"dtype", dtype_name, NULL, NULL, NULL},
                                  {NULL, NULL, NULL, NULL, NULL}};
-static PyGetSetDef i_getset[] = {{"max", i_max, NULL, NULL, NULL}, {"min", i_min, NULL, NULL, NULL}, {"bits", bits, NULL, NULL, NULL}, {"dtype", dtype_name, NULL, NULL, NULL},
+static PyGetSetDef i_getset[] = {{"max", i_max, NULL, NULL, NULL},
+                                 {"min", i_min, NULL, NULL, NULL},
+                                 {"bits", bits, NULL, NULL, NULL},
+                                 {"dtype", dtype_name, NULL, NULL, NULL},
                                  {NULL, NULL, NULL, NULL, NULL}};
 
 int tmpy_finfo_init(PyObject *m)
 {
-    static PyType_Slot f_slots[] = {{Py_tp_new, finfo_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_getset, f_getset}, {Py_tp_repr, f_repr}, {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {0, NULL}};
-    static PyType_Slot i_slots[] = {{Py_tp_new, iinfo_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_getset, i_getset}, {Py_tp_repr, i_repr}, {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {0, NULL}};
+    static PyType_Slot f_slots[] = {{Py_tp_new, finfo_new},
+                                    {Py_tp_dealloc, tmpy_free},
+                                    {Py_tp_getset, f_getset},
+                                    {Py_tp_repr, f_repr},
+                                    {Py_tp_richcompare, compare},
+                                    {Py_tp_hash, hash},
+                                    {0, NULL}};
+    static PyType_Slot i_slots[] = {{Py_tp_new, iinfo_new},
+                                    {Py_tp_dealloc, tmpy_free},
+                                    {Py_tp_getset, i_getset},
+                                    {Py_tp_repr, i_repr},
+                                    {Py_tp_richcompare, compare},
+                                    {Py_tp_hash, hash},
+                                    {0, NULL}};
     static PyType_Spec f = {"torch.finfo", 0, 0, Py_TPFLAGS_DEFAULT, f_slots}, i = {"torch.iinfo", 0, 0, Py_TPFLAGS_DEFAULT, i_slots};
     return (finfo_type = tmpy_type_new(m, &f, sizeof(info), NULL)) && (iinfo_type = tmpy_type_new(m, &i, sizeof(info), NULL)) ? 0 : -1;
 }

@@ -14,8 +14,13 @@ static int numpy_dtype(PyObject *o, tm_dtype *out)
     for (int i = 0; text && i < TM_DTYPE_COUNT && !found; i++)
         if (!strcmp(tmi_dtypes[i].name, text)) *out = (tm_dtype)i, found = 1;
     if (text && !found)
-        PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type numpy.%s. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
-                     "int16, int8, uint64, uint32, uint16, uint8, and bool.", !strcmp(text, "object") ? "object_" : !strncmp(text, "str", 3) ? "str_" : text);
+        PyErr_Format(PyExc_TypeError,
+                     "can't convert np.ndarray of type numpy.%s. The only supported types are: float64, float32, float16, complex64, "
+                     "complex128, int64, int32, "
+                     "int16, int8, uint64, uint32, uint16, uint8, and bool.",
+                     !strcmp(text, "object")    ? "object_"
+                     : !strncmp(text, "str", 3) ? "str_"
+                                                : text);
     Py_XDECREF(dtype);
     Py_XDECREF(name);
     return found ? 0 : -1;
@@ -34,7 +39,9 @@ static int infer_sequence(PyObject *o, tm_dtype *out, int depth)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *x = PySequence_GetItem(o, i);
         tm_dtype d;
-        int r = x == o ? (PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible"), -1) : x ? infer(x, &d, depth + 1) : -1;
+        int r = x == o ? (PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible"), -1)
+                : x    ? infer(x, &d, depth + 1)
+                       : -1;
         Py_XDECREF(x);
         if (r < 0) return -1;
         *out = i ? tm_dtype_promote(*out, d) : d;
@@ -79,7 +86,10 @@ static int measure(PyObject *o, int *ndim, int64_t *sizes)
 }
 
 /* ---- storing one value */
-static int overflow(const char *type) { return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", type), -1; }
+static int overflow(const char *type)
+{
+    return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", type), -1;
+}
 
 static int store_integer(char *p, tm_dtype d, PyObject *o)
 {
@@ -97,7 +107,8 @@ static int store_integer(char *p, tm_dtype d, PyObject *o)
         x = PyLong_AsLongLongAndOverflow(o, &over);
         if (over > 0 && d == TM_U64) {
             uint64_t u = PyLong_AsUnsignedLongLong(o);
-            if (u == UINT64_MAX && PyErr_Occurred()) return PyErr_Clear(), PyErr_SetString(PyExc_ValueError, "Overflow when unpacking unsigned long long"), -1;
+            if (u == UINT64_MAX && PyErr_Occurred())
+                return PyErr_Clear(), PyErr_SetString(PyExc_ValueError, "Overflow when unpacking unsigned long long"), -1;
             memcpy(p, &u, 8);
             return 0;
         }
@@ -161,7 +172,8 @@ static tm_tensor *copied(tm_tensor *t, tm_dtype dtype, tm_device device)
     for (int i = 1; i < op->n_args; i++) {
         v[i] = op->args[i].def;
         if (op->args[i].type == TMI_T_DTYPE && dtype != TM_DTYPE_DEFAULT) v[i] = (tmi_value){.tag = TMI_V_DTYPE, .u.i = dtype};
-        if (op->args[i].type == TMI_T_DEVICE && device.type != TM_DEVICE_DEFAULT) v[i] = (tmi_value){.tag = TMI_V_DEVICE, .u.device = device};
+        if (op->args[i].type == TMI_T_DEVICE && device.type != TM_DEVICE_DEFAULT)
+            v[i] = (tmi_value){.tag = TMI_V_DEVICE, .u.device = device};
     }
     bool was = tm_set_grad_enabled(false);
     tm_tensor *r = tmpy_op1(op, v);

@@ -79,7 +79,8 @@ static tm_status take_gradients(tmi_node *n, PyObject *r, tm_tensor **inputs)
     Py_ssize_t got = PyTuple_Size(tuple), extra = got;
     while (extra > n->n_edges && PyTuple_GetItem(tuple, extra - 1) == Py_None) extra--;
     if (extra != n->n_edges) {
-        PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %d, got %zd)", tmi_node_name(n), n->n_edges, got);
+        PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %d, got %zd)", tmi_node_name(n),
+                     n->n_edges, got);
         s = tmpy_carry();
     }
     for (int i = 0; i < n->n_edges && s == TM_OK; i++) {
@@ -129,7 +130,10 @@ static void node_gone(tmi_node *n)
 }
 
 PyObject *tmpy_custom_object(tmi_node *n) { return n->custom == run_backward ? Py_XNewRef((PyObject *)n->custom_ctx) : NULL; }
-int tmpy_visit_custom(const tmi_node *n, visitproc visit, void *arg) { return n->custom == run_backward && n->custom_ctx ? visit(n->custom_ctx, arg) : 0; }
+int tmpy_visit_custom(const tmi_node *n, visitproc visit, void *arg)
+{
+    return n->custom == run_backward && n->custom_ctx ? visit(n->custom_ctx, arg) : 0;
+}
 tmi_node *tmpy_function_node(PyObject *o) { return PyObject_TypeCheck(o, function_type) ? d_of(o)->n : NULL; }
 
 /* ---- apply */
@@ -150,13 +154,15 @@ static PyObject *run_forward(PyObject *cls, PyObject *ctx, PyObject *args)
 {
     static PyObject *plain_setup;
     if (!plain_setup) {
-        PyObject *module = PyImport_ImportModule("taimatsu.autograd.function"), *base = module ? PyObject_GetAttrString(module, "Function") : NULL;
+        PyObject *module = PyImport_ImportModule("taimatsu.autograd.function"),
+                 *base = module ? PyObject_GetAttrString(module, "Function") : NULL;
         plain_setup = base ? PyObject_GetAttrString(base, "setup_context") : NULL;
         Py_XDECREF(module);
         Py_XDECREF(base);
         if (!plain_setup) return NULL;
     }
-    PyObject *forward = PyObject_GetAttrString(cls, "forward"), *setup = forward ? PyObject_GetAttrString(cls, "setup_context") : NULL, *out = NULL;
+    PyObject *forward = PyObject_GetAttrString(cls, "forward"), *setup = forward ? PyObject_GetAttrString(cls, "setup_context") : NULL,
+             *out = NULL;
     bool separate = setup && setup != plain_setup;
     bool was = tm_set_grad_enabled(false);
     if (separate) {
@@ -210,7 +216,10 @@ static int save_all(function *d, int n_outs, tm_tensor **outs)
         PyObject *x = PyTuple_GetItem(list, i);
         d->n_saved = (int)i + 1;
         if (x == Py_None) continue;
-        if (!tmpy_is_tensor(x)) return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i, tmpy_type_name(x)), -1;
+        if (!tmpy_is_tensor(x))
+            return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+                                tmpy_type_name(x)),
+                   -1;
         if (tmi_custom_save(&d->saved[i], d->n, tmpy_t(x), n_outs, outs) != TM_OK) return tmpy_raise(), -1;
     }
     Py_CLEAR(d->to_save);
@@ -226,7 +235,8 @@ static PyObject *wrap_outputs(function *d, bool recording, int n_inputs, tm_tens
     int n = single ? 1 : (int)PyTuple_Size(out);
     tm_tensor *outs[MAX_OUTS] = {NULL}, *nondiff[MAX_MARKS], *dirty[MAX_MARKS], *given[MAX_OUTS] = {NULL};
     if (n > MAX_OUTS) return tmpy_error(PyExc_RuntimeError, "a Function has at most %d outputs", (int)MAX_OUTS);
-    tmi_custom_marks marks = {nondiff, dirty, list_of(d->nondiff, "mark_non_differentiable", nondiff, MAX_MARKS), list_of(d->dirty, "mark_dirty", dirty, MAX_MARKS)};
+    tmi_custom_marks marks = {nondiff, dirty, list_of(d->nondiff, "mark_non_differentiable", nondiff, MAX_MARKS),
+                              list_of(d->dirty, "mark_dirty", dirty, MAX_MARKS)};
     if (marks.n_nondiff < 0 || marks.n_dirty < 0) return NULL;
     for (int i = 0; i < n; i++) {
         PyObject *x = single ? out : PyTuple_GetItem(out, i);
@@ -238,7 +248,8 @@ static PyObject *wrap_outputs(function *d, bool recording, int n_inputs, tm_tens
     tm_status s = tmi_custom_wrap(d->n, recording, n_inputs, inputs, n, outs, &marks);
     d->n->materialize = d->materialize;
     if (s != TM_OK) tmpy_raise();
-    else if (!recording || save_all(d, n, outs) == 0) r = single && outs[0] ? tmpy_wrap_borrowed(outs[0]) : single ? Py_NewRef(out) : PyTuple_New(n);
+    else if (!recording || save_all(d, n, outs) == 0)
+        r = single && outs[0] ? tmpy_wrap_borrowed(outs[0]) : single ? Py_NewRef(out) : PyTuple_New(n);
     for (int i = 0; r && !single && i < n; i++) {
         PyObject *x = outs[i] ? tmpy_wrap_borrowed(outs[i]) : Py_NewRef(PyTuple_GetItem(out, i));
         if (!x || PyTuple_SetItem(r, i, x) < 0) Py_CLEAR(r);
@@ -250,7 +261,8 @@ static PyObject *wrap_outputs(function *d, bool recording, int n_inputs, tm_tens
 
 static PyObject *apply(PyObject *cls, PyObject *args)
 {
-    PyObject *kind = PyObject_GetAttrString(cls, "_backward_cls"), *ctx = kind ? PyObject_CallNoArgs(kind) : NULL, *out = NULL, *r = NULL, *name = NULL;
+    PyObject *kind = PyObject_GetAttrString(cls, "_backward_cls"), *ctx = kind ? PyObject_CallNoArgs(kind) : NULL, *out = NULL, *r = NULL,
+             *name = NULL;
     Py_ssize_t n = PyTuple_Size(args);
     tm_tensor **inputs = PyMem_Calloc((size_t)n + 1, sizeof *inputs);
     Py_XDECREF(kind);
@@ -282,9 +294,11 @@ static PyObject *saved_tensors(PyObject *o, void *unused)
 {
     function *d = d_of(o);
     if (d->released)
-        return tmpy_error(PyExc_RuntimeError, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate "
-                          "values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time "
-                          "or if you need to access saved tensors after calling backward.");
+        return tmpy_error(PyExc_RuntimeError, "Trying to backward through the graph a second time (or directly access saved tensors after "
+                                              "they have already been freed). Saved intermediate "
+                                              "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+                                              "retain_graph=True if you need to backward through the graph a second time "
+                                              "or if you need to access saved tensors after calling backward.");
     PyObject *t = PyTuple_New(d->n_saved);
     for (int i = 0; t && i < d->n_saved; i++) {
         tm_tensor *x = NULL;
@@ -320,8 +334,9 @@ static int set_materialize(PyObject *o, PyObject *value, void *unused)
 static PyObject *next_functions(PyObject *o, void *unused)
 {
     return d_of(o)->n ? tmpy_next_functions(d_of(o)->n)
-                      : tmpy_error(PyExc_RuntimeError, "Attribute 'next_functions' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly on an instance of "
-                                   "autograd.Function is a legacy access pattern that is no longer supported.");
+                      : tmpy_error(PyExc_RuntimeError, "Attribute 'next_functions' is invalid for this instance of _C._FunctionBase. "
+                                                       "Accessing this attribute directly on an instance of "
+                                                       "autograd.Function is a legacy access pattern that is no longer supported.");
 }
 static PyObject *metadata(PyObject *o, void *unused)
 {
@@ -347,14 +362,26 @@ TMPY_NOARGS(sequence_nr) { return PyLong_FromUnsignedLongLong(d_of(self)->n ? d_
 #define AT(field) ((void *)(uintptr_t)offsetof(function, field))
 int tmpy_function_init(PyObject *m)
 {
-    static PyMethodDef methods[] = {{"apply", apply, METH_VARARGS | METH_CLASS, NULL}, {"name", name, METH_NOARGS, NULL}, {"register_hook", register_hook, METH_O, NULL},
-                                    {"register_prehook", register_prehook, METH_O, NULL}, {"_sequence_nr", sequence_nr, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-    static PyGetSetDef getset[] = {{"saved_tensors", saved_tensors, NULL, NULL, NULL}, {"saved_variables", saved_tensors, NULL, NULL, NULL}, {"to_save", get_slot, set_slot, NULL, AT(to_save)},
-                                   {"non_differentiable", get_slot, set_slot, NULL, AT(nondiff)}, {"dirty_tensors", get_slot, set_slot, NULL, AT(dirty)},
-                                   {"needs_input_grad", get_slot, set_slot, NULL, AT(needs)}, {"materialize_grads", get_materialize, set_materialize, NULL, NULL},
-                                   {"next_functions", next_functions, NULL, NULL, NULL}, {"metadata", metadata, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_new, function_new}, {Py_tp_dealloc, function_dealloc}, {Py_tp_traverse, function_traverse}, {Py_tp_clear, function_clear},
-                                  {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, NULL}};
+    static PyMethodDef methods[] = {{"apply", apply, METH_VARARGS | METH_CLASS, NULL}, {"name", name, METH_NOARGS, NULL},
+                                    {"register_hook", register_hook, METH_O, NULL},    {"register_prehook", register_prehook, METH_O, NULL},
+                                    {"_sequence_nr", sequence_nr, METH_NOARGS, NULL},  {NULL, NULL, 0, NULL}};
+    static PyGetSetDef getset[] = {{"saved_tensors", saved_tensors, NULL, NULL, NULL},
+                                   {"saved_variables", saved_tensors, NULL, NULL, NULL},
+                                   {"to_save", get_slot, set_slot, NULL, AT(to_save)},
+                                   {"non_differentiable", get_slot, set_slot, NULL, AT(nondiff)},
+                                   {"dirty_tensors", get_slot, set_slot, NULL, AT(dirty)},
+                                   {"needs_input_grad", get_slot, set_slot, NULL, AT(needs)},
+                                   {"materialize_grads", get_materialize, set_materialize, NULL, NULL},
+                                   {"next_functions", next_functions, NULL, NULL, NULL},
+                                   {"metadata", metadata, NULL, NULL, NULL},
+                                   {NULL, NULL, NULL, NULL, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, function_new},
+                                  {Py_tp_dealloc, function_dealloc},
+                                  {Py_tp_traverse, function_traverse},
+                                  {Py_tp_clear, function_clear},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_getset, getset},
+                                  {0, NULL}};
     static PyType_Spec spec = {"torch._C._FunctionBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     return (function_type = tmpy_type_new(m, &spec, sizeof(function), NULL)) ? 0 : -1;
 }

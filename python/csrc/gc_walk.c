@@ -33,7 +33,8 @@ static void push_node(walk *w, tmi_node *n)
 static void visit_hooks(walk *w, const tmi_hooks_vec *hooks)
 {
     for (int64_t i = 0; hooks && i < hooks->len; i++)
-        if (atomic_load_explicit(&hooks->data[i]->refs, memory_order_relaxed) == 1 && !w->result) w->result = tmpy_visit_hook(hooks->data[i], w->visit, w->arg);
+        if (atomic_load_explicit(&hooks->data[i]->refs, memory_order_relaxed) == 1 && !w->result)
+            w->result = tmpy_visit_hook(hooks->data[i], w->visit, w->arg);
 }
 
 static void enter_meta(walk *w, const tmi_grad_meta *m);

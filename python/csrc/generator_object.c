@@ -30,7 +30,9 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (device && device != Py_None) {
         int known = tmpy_as_device(device, &d);
         if (known < 0) return NULL;
-        if (!known) return tmpy_error(PyExc_TypeError, "Generator(): argument 'device' (position 1) must be torch.device, not %s", tmpy_type_name(device));
+        if (!known)
+            return tmpy_error(PyExc_TypeError, "Generator(): argument 'device' (position 1) must be torch.device, not %s",
+                              tmpy_type_name(device));
     }
     if (d.type != TM_CPU) return tmpy_error(PyExc_RuntimeError, "Device type META is not supported for torch.Generator() api.");
     return make(type, tm_generator_new(default_seed));
@@ -58,7 +60,8 @@ static int as_seed(PyObject *o, uint64_t *out)
 static PyObject *manual_seed(PyObject *self, PyObject *o)
 {
     uint64_t seed;
-    if (!PyLong_Check(o) || PyBool_Check(o)) return tmpy_error(PyExc_RuntimeError, "manual_seed expected a long, but got %s", tmpy_type_name(o));
+    if (!PyLong_Check(o) || PyBool_Check(o))
+        return tmpy_error(PyExc_RuntimeError, "manual_seed expected a long, but got %s", tmpy_type_name(o));
     if (as_seed(o, &seed) < 0) return NULL;
     tm_generator_seed(g_of(self), seed);
     return Py_NewRef(self);
@@ -77,7 +80,8 @@ static PyObject *set_state_of(tm_generator *g, PyObject *state)
 {
     if (!tmpy_is_tensor(state)) return tmpy_error(PyExc_TypeError, "expected a torch.ByteTensor, but got %s", tmpy_type_name(state));
     tm_tensor *t = tmpy_t(state);
-    if (t->dtype != TM_U8 || t->device.type != TM_CPU || !tmi_contiguous(t)) return tmpy_error(PyExc_TypeError, "RNG state must be a torch.ByteTensor");
+    if (t->dtype != TM_U8 || t->device.type != TM_CPU || !tmi_contiguous(t))
+        return tmpy_error(PyExc_TypeError, "RNG state must be a torch.ByteTensor");
     return tmi_generator_set_state(g, tmi_data(t), t->numel) == TM_OK ? Py_NewRef(Py_None) : tmpy_raise();
 }
 TMPY_NOARGS(get_state) { return state_of(g_of(self)); }
@@ -103,17 +107,23 @@ static PyObject *restore(PyObject *self, PyObject *tuple)
     return set_state(self, PyTuple_GetItem(tuple, 3));
 }
 
-static PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, NULL}, {"initial_seed", initial_seed, METH_NOARGS, NULL}, {"seed", reseed, METH_NOARGS, NULL},
-                                {"get_state", get_state, METH_NOARGS, NULL}, {"set_state", set_state, METH_O, NULL}, {"clone_state", clone_state, METH_NOARGS, NULL},
-                                {"__reduce__", reduce, METH_NOARGS, NULL}, {"__setstate__", restore, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, NULL},
+                                {"initial_seed", initial_seed, METH_NOARGS, NULL},
+                                {"seed", reseed, METH_NOARGS, NULL},
+                                {"get_state", get_state, METH_NOARGS, NULL},
+                                {"set_state", set_state, METH_O, NULL},
+                                {"clone_state", clone_state, METH_NOARGS, NULL},
+                                {"__reduce__", reduce, METH_NOARGS, NULL},
+                                {"__setstate__", restore, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
 static PyGetSetDef getset[] = {{"device", get_device, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef members[] = {{"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
 
 int tmpy_generator_init(PyObject *m)
 {
     members[0].offset = tmpy_object_size + (Py_ssize_t)offsetof(generator, weak);
-    static PyType_Slot slots[] = {{Py_tp_new, generator_new}, {Py_tp_dealloc, generator_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getset},
-                                  {Py_tp_members, members}, {0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, generator_new}, {Py_tp_dealloc, generator_dealloc}, {Py_tp_methods, methods},
+                                  {Py_tp_getset, getset},     {Py_tp_members, members},           {0, NULL}};
     static PyType_Spec spec = {"torch._C.Generator", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     if (!(tmpy_generator_type = tmpy_type_new(m, &spec, sizeof(generator), NULL))) return -1;
     PyObject *g = make(tmpy_generator_type, tmi_generator_retain(tm_default_generator()));

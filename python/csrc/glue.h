@@ -58,11 +58,11 @@ int tmpy_tensor_init(PyObject *module);
 extern PyMethodDef tmpy_hand_methods[];                            /* tensor_methods.c */
 extern PyGetSetDef tmpy_tensor_getset[];                           /* tensor_props.c */
 extern PyMethodDef tmpy_interop_methods[], tmpy_dlpack_methods[], tmpy_hook_methods[], tmpy_engine_methods[], tmpy_convert_methods[];
-extern const PyType_Slot tmpy_number_slots[], tmpy_index_slots[];  /* tensor_number.c, indexing.c; end with slot 0 */
+extern const PyType_Slot tmpy_number_slots[], tmpy_index_slots[];  /* tensor_number.c, subscript.c; end with slot 0 */
 extern const int tmpy_n_number_slots, tmpy_n_index_slots;
 int tmpy_tensor_traverse(PyObject *o, visitproc visit, void *arg); /* gc_walk.c */
 int tmpy_tensor_clear(PyObject *o);
-PyObject *tmpy_tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* creation.c: Tensor(2, 3), Tensor([1.0]) */
+PyObject *tmpy_tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs); /* make_tensor.c: Tensor(2, 3), Tensor([1.0]) */
 int tmpy_tensor_buffer(PyObject *o, Py_buffer *view, int flags);   /* numpy_interop.c */
 void tmpy_tensor_buffer_release(PyObject *o, Py_buffer *view);
 
@@ -197,7 +197,7 @@ int tmpy_module_base_init(PyObject *m);
 int tmpy_runtime_init(PyObject *m);
 PyObject *tmpy_node(tmi_node *n);                         /* retains n; NULL gives None */
 PyObject *tmpy_next_functions(tmi_node *n);
-PyObject *tmpy_custom_object(tmi_node *n);                /* function.c: the ctx of a Python function's node, new reference; NULL if it is none */
+PyObject *tmpy_custom_object(tmi_node *n); /* function.c: the ctx of a Python function's node, new reference; NULL if it is none */
 PyObject *tmpy_from_value(const tmi_value *v);
 PyObject *tmpy_node_register_hook(PyObject *node, PyObject *f);     /* hooks.c */
 PyObject *tmpy_node_register_prehook(PyObject *node, PyObject *f);

@@ -52,18 +52,27 @@ static PyObject *mode_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static PyObject *get_mode(PyObject *o, void *unused) { return PyBool_FromLong(TMPY_DATA(o, guard)->mode); }
 static PyObject *get_prev(PyObject *o, void *unused) { return PyBool_FromLong(TMPY_DATA(o, guard)->before); }
 
-static PyMethodDef functions[] = {{"_set_grad_enabled", set_grad_enabled, METH_O, NULL}, {"is_grad_enabled", is_grad_enabled, METH_NOARGS, NULL},
-                                  {"is_inference_mode_enabled", is_inference, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
+                                  {"is_grad_enabled", is_grad_enabled, METH_NOARGS, NULL},
+                                  {"is_inference_mode_enabled", is_inference, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 int tmpy_grad_mode_init(PyObject *m)
 {
-    static PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(inference_exit), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
-    static PyMethodDef mode_methods[] = {{"__enter__", mode_enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(mode_exit), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
-    static PyGetSetDef getset[] = {{"mode", get_mode, NULL, NULL, NULL}, {"prev", get_prev, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-    static PyType_Slot inference_slots[] = {{Py_tp_new, guard_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_methods, inference_methods}, {Py_tp_getset, getset}, {0, NULL}};
-    static PyType_Slot mode_slots[] = {{Py_tp_new, guard_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_methods, mode_methods}, {Py_tp_getset, getset}, {0, NULL}};
+    static PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, NULL},
+                                              {"__exit__", TMPY_FN(inference_exit), METH_FASTCALL, NULL},
+                                              {NULL, NULL, 0, NULL}};
+    static PyMethodDef mode_methods[] = {
+        {"__enter__", mode_enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(mode_exit), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
+    static PyGetSetDef getset[] = {
+        {"mode", get_mode, NULL, NULL, NULL}, {"prev", get_prev, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+    static PyType_Slot inference_slots[] = {
+        {Py_tp_new, guard_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_methods, inference_methods}, {Py_tp_getset, getset}, {0, NULL}};
+    static PyType_Slot mode_slots[] = {
+        {Py_tp_new, guard_new}, {Py_tp_dealloc, tmpy_free}, {Py_tp_methods, mode_methods}, {Py_tp_getset, getset}, {0, NULL}};
     static PyType_Spec a = {"torch._C._InferenceMode", 0, 0, Py_TPFLAGS_DEFAULT, inference_slots};
     static PyType_Spec b = {"torch._C._GradModeGuard", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, mode_slots};
-    if (!(inference_type = tmpy_type_new(m, &a, sizeof(guard), NULL)) || !(mode_guard_type = tmpy_type_new(m, &b, sizeof(guard), NULL))) return -1;
+    if (!(inference_type = tmpy_type_new(m, &a, sizeof(guard), NULL)) || !(mode_guard_type = tmpy_type_new(m, &b, sizeof(guard), NULL)))
+        return -1;
     return PyModule_AddFunctions(m, functions);
 }

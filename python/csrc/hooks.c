@@ -86,7 +86,8 @@ static tm_status post_accumulate_hook(void *ctx, tmi_node *node, tm_tensor **gra
 static tm_status node_hook(void *ctx, tmi_node *node, tm_tensor **grads, int n, tm_tensor **outs, int n_outs)
 {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *in = tuple_of(outs, n_outs), *out = tuple_of(grads, n), *r = in && out ? PyObject_CallFunctionObjArgs(ctx, in, out, NULL) : NULL;
+    PyObject *in = tuple_of(outs, n_outs), *out = tuple_of(grads, n),
+             *r = in && out ? PyObject_CallFunctionObjArgs(ctx, in, out, NULL) : NULL;
     Py_XDECREF(in);
     Py_XDECREF(out);
     tm_status s = r ? take_answer(r, outs, n_outs) : tmpy_carry();
@@ -152,7 +153,8 @@ static PyObject *register_hook(PyObject *self, PyObject *f)
     PyObject *r;
     tmi_hook *hook = NULL;
     if (tmpy_override_method(self, "register_hook", &f, 1, NULL, &r)) return r;
-    if (!tmi_requires_grad(tmpy_t(self))) return tmpy_error(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    if (!tmi_requires_grad(tmpy_t(self)))
+        return tmpy_error(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
     return finish(tmi_tensor_add_hook(tmpy_t(self), tensor_hook, drop, Py_NewRef(f), &hook), f, &hook);
 }
 static PyObject *register_post_accumulate(PyObject *self, PyObject *f)
@@ -167,20 +169,27 @@ PyObject *tmpy_node_register_hook(PyObject *node, PyObject *f)
 {
     tmi_hook *hook = NULL;
     tmi_node *n = tmpy_node_of(node);
-    return n ? finish(tmi_node_add_post_hook(n, node_hook, drop, Py_NewRef(f), &hook), f, &hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
+    return n ? finish(tmi_node_add_post_hook(n, node_hook, drop, Py_NewRef(f), &hook), f, &hook)
+             : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
 }
 PyObject *tmpy_node_register_prehook(PyObject *node, PyObject *f)
 {
     tmi_hook *hook = NULL;
     tmi_node *n = tmpy_node_of(node);
-    return n ? finish(tmi_node_add_pre_hook(n, node_prehook, drop, Py_NewRef(f), &hook), f, &hook) : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
+    return n ? finish(tmi_node_add_pre_hook(n, node_prehook, drop, Py_NewRef(f), &hook), f, &hook)
+             : tmpy_error(PyExc_RuntimeError, "the node of this object is gone");
 }
 
-PyMethodDef tmpy_hook_methods[] = {{"register_hook", register_hook, METH_O, NULL}, {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+PyMethodDef tmpy_hook_methods[] = {{"register_hook", register_hook, METH_O, NULL},
+                                   {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O, NULL},
+                                   {NULL, NULL, 0, NULL}};
 
 int tmpy_hooks_init(PyObject *m)
 {
-    static PyMethodDef methods[] = {{"remove", remove_hook, METH_NOARGS, NULL}, {"__enter__", enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(leave), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {{"remove", remove_hook, METH_NOARGS, NULL},
+                                    {"__enter__", enter, METH_NOARGS, NULL},
+                                    {"__exit__", TMPY_FN(leave), METH_FASTCALL, NULL},
+                                    {NULL, NULL, 0, NULL}};
     static PyGetSetDef getset[] = {{"id", get_id, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
     static PyType_Slot slots[] = {{Py_tp_dealloc, handle_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, NULL}};
     static PyType_Spec spec = {"torch.utils.hooks.RemovableHandle", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

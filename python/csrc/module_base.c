@@ -55,7 +55,10 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!own) return NULL;
     PyObject *compiled = PyDict_GetItemWithError(own, name_compiled);
     bool plain = (!compiled || compiled == Py_None) && !any_hook(own) && !PyErr_Occurred();
-    PyObject *f = PyErr_Occurred() ? NULL : PyObject_GetAttr(self, plain ? name_forward : compiled && compiled != Py_None ? name_compiled : name_call_impl);
+    PyObject *f = PyErr_Occurred() ? NULL
+                                   : PyObject_GetAttr(self, plain                             ? name_forward
+                                                            : compiled && compiled != Py_None ? name_compiled
+                                                                                              : name_call_impl);
     Py_DECREF(own);
     PyObject *r = f ? PyObject_Call(f, args, kwargs) : NULL;
     Py_XDECREF(f);

@@ -102,7 +102,8 @@ static PyObject *metadata(PyObject *o, void *unused)
 static PyObject *variable(PyObject *o, void *unused)
 {
     tmi_node *n = d_of(o)->n;
-    if (n->kind != TMI_NODE_ACCUMULATE) return tmpy_error(PyExc_AttributeError, "'%s' object has no attribute 'variable'", tmi_node_name(n));
+    if (n->kind != TMI_NODE_ACCUMULATE)
+        return tmpy_error(PyExc_AttributeError, "'%s' object has no attribute 'variable'", tmi_node_name(n));
     return tmpy_wrap_borrowed(n->variable);
 }
 
@@ -114,7 +115,8 @@ static PyObject *input_metadata(PyObject *o, void *unused)
     PyObject *type = simple ? PyObject_GetAttrString(simple, "SimpleNamespace") : NULL, *none = PyTuple_New(0);
     for (int i = 0; type && list && none && i < n->n_results; i++) {
         const tmi_result_info *r = &n->results[i];
-        PyObject *kw = Py_BuildValue("{s:N,s:N,s:N,s:O}", "shape", tmpy_size(r->ndim, r->sizes), "dtype", tmpy_dtype((tm_dtype)r->dtype), "device", tmpy_device_new(r->device), "is_nested_tensor", Py_False);
+        PyObject *kw = Py_BuildValue("{s:N,s:N,s:N,s:O}", "shape", tmpy_size(r->ndim, r->sizes), "dtype", tmpy_dtype((tm_dtype)r->dtype),
+                                     "device", tmpy_device_new(r->device), "is_nested_tensor", Py_False);
         PyObject *one = kw ? PyObject_Call(type, none, kw) : NULL;
         if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
         Py_XDECREF(one);
@@ -135,7 +137,8 @@ static PyObject *node_call(PyObject *o, PyObject *args, PyObject *kwargs)
     if (given > 64 || n->n_results > 64 || n->n_edges > 64) return tmpy_error(PyExc_RuntimeError, "too many gradients");
     for (Py_ssize_t i = 0; i < given; i++) {
         PyObject *x = PyTuple_GetItem(args, i);
-        if (x != Py_None && !tmpy_is_tensor(x)) return tmpy_error(PyExc_TypeError, "expected a Tensor or None, but got %s", tmpy_type_name(x));
+        if (x != Py_None && !tmpy_is_tensor(x))
+            return tmpy_error(PyExc_TypeError, "expected a Tensor or None, but got %s", tmpy_type_name(x));
         grads[i] = x == Py_None ? NULL : tmpy_t(x);
     }
     if (tmi_node_run(n, grads, outs) != TM_OK) return tmpy_raise();
@@ -183,19 +186,32 @@ PyObject *tmpy_from_value(const tmi_value *v)
 
 static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", tmi_node_name(d_of(o)->n), o); }
 
-static PyMethodDef methods[] = {{"name", name, METH_NOARGS, NULL}, {"_sequence_nr", sequence_nr, METH_NOARGS, NULL}, {"register_hook", tmpy_node_register_hook, METH_O, NULL},
-                                {"register_prehook", tmpy_node_register_prehook, METH_O, NULL}, {NULL, NULL, 0, NULL}};
-static PyGetSetDef getset[] = {{"next_functions", next_functions, NULL, NULL, NULL}, {"metadata", metadata, NULL, NULL, NULL}, {"variable", variable, NULL, NULL, NULL},
-                               {"_input_metadata", input_metadata, NULL, NULL, NULL}, {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
+static PyMethodDef methods[] = {{"name", name, METH_NOARGS, NULL},
+                                {"_sequence_nr", sequence_nr, METH_NOARGS, NULL},
+                                {"register_hook", tmpy_node_register_hook, METH_O, NULL},
+                                {"register_prehook", tmpy_node_register_prehook, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
+static PyGetSetDef getset[] = {{"next_functions", next_functions, NULL, NULL, NULL},
+                               {"metadata", metadata, NULL, NULL, NULL},
+                               {"variable", variable, NULL, NULL, NULL},
+                               {"_input_metadata", input_metadata, NULL, NULL, NULL},
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+                               {NULL, NULL, NULL, NULL, NULL}};
+static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL},
+                                {"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL},
+                                {NULL, 0, 0, 0, NULL}};
 
 int tmpy_node_init(PyObject *m)
 {
     members[0].offset = tmpy_object_size + (Py_ssize_t)offsetof(node, dict);
     members[1].offset = tmpy_object_size + (Py_ssize_t)offsetof(node, weak);
-    static PyType_Slot slots[] = {{Py_tp_dealloc, node_dealloc}, {Py_tp_traverse, node_traverse}, {Py_tp_clear, node_clear}, {Py_tp_methods, methods}, {Py_tp_getset, getset},
-                                  {Py_tp_members, members}, {Py_tp_repr, node_repr}, {Py_tp_call, node_call}, {Py_tp_getattro, get_attribute}, {0, NULL}};
-    static PyType_Spec spec = {"torch._C._autograd.Node", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, node_dealloc},   {Py_tp_traverse, node_traverse},
+                                  {Py_tp_clear, node_clear},       {Py_tp_methods, methods},
+                                  {Py_tp_getset, getset},          {Py_tp_members, members},
+                                  {Py_tp_repr, node_repr},         {Py_tp_call, node_call},
+                                  {Py_tp_getattro, get_attribute}, {0, NULL}};
+    static PyType_Spec spec = {"torch._C._autograd.Node", 0, 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     tmi_glue.node_count = count_changed;
     classes = PyDict_New();
     return classes && (tmpy_node_type = tmpy_type_new(m, &spec, sizeof(node), NULL)) ? 0 : -1;

@@ -4,8 +4,8 @@
 
 /* ---- formats of the buffer protocol */
 static const char *const formats[TM_DTYPE_COUNT] = {
-    [TM_BOOL] = "?", [TM_U8] = "B", [TM_I8] = "b", [TM_I16] = "h", [TM_I32] = "i", [TM_I64] = "q", [TM_F16] = "e", [TM_F32] = "f", [TM_F64] = "d",
-    [TM_C64] = "Zf", [TM_C128] = "Zd", [TM_U16] = "H", [TM_U32] = "I", [TM_U64] = "Q"};
+    [TM_BOOL] = "?", [TM_U8] = "B",  [TM_I8] = "b",   [TM_I16] = "h",   [TM_I32] = "i", [TM_I64] = "q", [TM_F16] = "e",
+    [TM_F32] = "f",  [TM_F64] = "d", [TM_C64] = "Zf", [TM_C128] = "Zd", [TM_U16] = "H", [TM_U32] = "I", [TM_U64] = "Q"};
 
 static int dtype_of_format(const char *f, Py_ssize_t item, tm_dtype *out)
 {
@@ -37,10 +37,14 @@ static void release(void *ctx)
 static int refuse_type(PyObject *array)
 {
     PyErr_Clear();
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL, *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL,
+             *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, "
-                 "int8, uint64, uint32, uint16, uint8, and bool.", name ? name : Py_None);
+    PyErr_Format(PyExc_TypeError,
+                 "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, "
+                 "complex128, int64, int32, int16, "
+                 "int8, uint64, uint32, uint16, uint8, and bool.",
+                 name ? name : Py_None);
     Py_XDECREF(dtype);
     Py_XDECREF(type);
     Py_XDECREF(name);
@@ -51,17 +55,25 @@ static int layout_of(PyObject *array, const Py_buffer *v, tm_dtype *dtype, int64
 {
     const char *f = v->format;
     if (f && (*f == '>' || *f == '!') && v->itemsize > 1)
-        return PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."), -1;
+        return PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion "
+                                                 "between byte orders is currently not supported."),
+               -1;
     if (f && (*f == '>' || *f == '!')) f++;
     if (dtype_of_format(f, v->itemsize, dtype) < 0) return refuse_type(array);
     for (int i = 0; i < v->ndim; i++) {
         sizes[i] = v->shape[i];
         Py_ssize_t step = v->strides ? v->strides[i] : v->itemsize;
         if (step < 0)
-            return PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-                                   "(You can probably work around this by making a copy of your array  with array.copy().) "), -1;
+            return PyErr_SetString(PyExc_ValueError,
+                                   "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                                   "currently supported. "
+                                   "(You can probably work around this by making a copy of your array  with array.copy().) "),
+                   -1;
         if (step % v->itemsize)
-            return PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."), -1;
+            return PyErr_SetString(
+                       PyExc_ValueError,
+                       "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."),
+                   -1;
         strides[i] = step / v->itemsize;
     }
     return 0;
@@ -69,15 +81,20 @@ static int layout_of(PyObject *array, const Py_buffer *v, tm_dtype *dtype, int64
 
 static int warn_if_readonly(const Py_buffer *v)
 {
-    return v->readonly ? PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor "
-                                      "will result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. "
-                                      "This type of warning will be suppressed for the rest of this program.", 1) : 0;
+    return v->readonly ? PyErr_WarnEx(PyExc_UserWarning,
+                                      "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+                                      "means writing to this tensor "
+                                      "will result in undefined behavior. You may want to copy the array to protect its data or make it "
+                                      "writable before converting it to a tensor. "
+                                      "This type of warning will be suppressed for the rest of this program.",
+                                      1)
+                       : 0;
 }
 
 tm_tensor *tmpy_tensor_from_array(PyObject *array, bool warn_readonly)
 {
     int64_t sizes[TMI_MAX_DIMS], strides[TMI_MAX_DIMS];
-    tm_dtype dtype;
+    tm_dtype dtype = TM_F32;
     held *h = PyMem_Malloc(sizeof *h);
     if (!h) return PyErr_NoMemory(), NULL;
     if (PyObject_GetBuffer(array, &h->view, PyBUF_RECORDS_RO) < 0) {
@@ -110,12 +127,12 @@ static PyObject *from_numpy(PyObject *m, PyObject *array)
 int tmpy_tensor_buffer(PyObject *o, Py_buffer *v, int flags)
 {
     tm_tensor *t = tmpy_t(o);
-    const char *problem = tmi_requires_grad(t)                         ? "tensors that require grad do not lend their memory; use tensor.detach()"
-                          : t->device.type != TM_CPU                   ? "only CPU tensors have memory to lend"
-                          : t->flags & (TMI_CONJ | TMI_NEG)            ? "tensors with the conjugate or negative bit set do not lend their memory"
-                          : !formats[t->dtype]                         ? "the buffer protocol has no format for this dtype"
+    const char *problem = tmi_requires_grad(t)              ? "tensors that require grad do not lend their memory; use tensor.detach()"
+                          : t->device.type != TM_CPU        ? "only CPU tensors have memory to lend"
+                          : t->flags & (TMI_CONJ | TMI_NEG) ? "tensors with the conjugate or negative bit set do not lend their memory"
+                          : !formats[t->dtype]              ? "the buffer protocol has no format for this dtype"
                           : !(flags & PyBUF_STRIDES) && !tmi_contiguous(t) ? "the tensor is not contiguous"
-                                                                       : NULL;
+                                                                           : NULL;
     v->obj = NULL;
     if (problem) return PyErr_SetString(PyExc_BufferError, problem), -1;
     Py_ssize_t *dims = PyMem_Malloc(sizeof *dims * (2 * (size_t)t->ndim + 1)), item = tmi_dtypes[t->dtype].size;
@@ -125,7 +142,12 @@ int tmpy_tensor_buffer(PyObject *o, Py_buffer *v, int flags)
         dims[t->ndim + i] = (Py_ssize_t)t->strides[i] * item;
     }
     bool shaped = (flags & PyBUF_ND) == PyBUF_ND;
-    *v = (Py_buffer){.buf = tmi_data(t), .obj = Py_NewRef(o), .len = (Py_ssize_t)t->numel * item, .itemsize = item, .ndim = shaped ? t->ndim : 1, .internal = dims,
+    *v = (Py_buffer){.buf = tmi_data(t),
+                     .obj = Py_NewRef(o),
+                     .len = (Py_ssize_t)t->numel * item,
+                     .itemsize = item,
+                     .ndim = shaped ? t->ndim : 1,
+                     .internal = dims,
                      .readonly = (t->storage->flags & TMI_STORAGE_READONLY) != 0};
     if (flags & PyBUF_FORMAT) v->format = (char *)(uintptr_t)formats[t->dtype];
     if (shaped) v->shape = dims;
@@ -160,8 +182,10 @@ static int load_numpy(void)
 
 static int type_number(tm_dtype d)
 {
-    static const int numbers[TM_DTYPE_COUNT] = {[TM_BOOL] = 0, [TM_U8] = 2, [TM_I8] = 1, [TM_I16] = 3, [TM_I32] = 5, [TM_I64] = 7, [TM_F16] = 23, [TM_F32] = 11, [TM_F64] = 12,
-                                                [TM_C64] = 14, [TM_C128] = 15, [TM_BF16] = -1, [TM_U16] = 4, [TM_U32] = 6, [TM_U64] = 8, [TM_F8_E4M3FN] = -1, [TM_F8_E5M2] = -1};
+    static const int numbers[TM_DTYPE_COUNT] = {
+        [TM_BOOL] = 0, [TM_U8] = 2,   [TM_I8] = 1,   [TM_I16] = 3,        [TM_I32] = 5,     [TM_I64] = 7,
+        [TM_F16] = 23, [TM_F32] = 11, [TM_F64] = 12, [TM_C64] = 14,       [TM_C128] = 15,   [TM_BF16] = -1,
+        [TM_U16] = 4,  [TM_U32] = 6,  [TM_U64] = 8,  [TM_F8_E4M3FN] = -1, [TM_F8_E5M2] = -1};
     return numbers[d];
 }
 
@@ -186,7 +210,8 @@ static const char *why_not_numpy(const tm_tensor *t, PyObject **error)
     if (t->flags & TMI_CONJ) return "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.";
     if (t->flags & TMI_NEG) return "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.";
     *error = PyExc_TypeError;
-    if (t->device.type != TM_CPU) return "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.";
+    if (t->device.type != TM_CPU)
+        return "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.";
     return NULL;
 }
 
@@ -202,7 +227,8 @@ static PyObject *numpy_of(PyObject *self, bool force)
     const char *problem = why_not_numpy(tmpy_t(x), &error);
     PyObject *r = NULL;
     if (problem) PyErr_SetString(error, problem);
-    else if (type_number((tm_dtype)tmpy_t(x)->dtype) < 0) PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", tmi_dtypes[tmpy_t(x)->dtype].type_name);
+    else if (type_number((tm_dtype)tmpy_t(x)->dtype) < 0)
+        PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", tmi_dtypes[tmpy_t(x)->dtype].type_name);
     else r = array_over(x);
     Py_DECREF(x);
     return r;

@@ -14,8 +14,8 @@ bool tmpy_has_torch_function(PyObject *o)
 {
     if (subclass_disabled || all_disabled) return false;
     PyTypeObject *type = Py_TYPE(o);
-    if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBool_Type || o == Py_None || type == &PyTuple_Type ||
-        type == &PyList_Type || type == &PyComplex_Type || tmpy_is_plain(o) || PyType_Check(o))
+    if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBool_Type || o == Py_None ||
+        type == &PyTuple_Type || type == &PyList_Type || type == &PyComplex_Type || tmpy_is_plain(o) || PyType_Check(o))
         return false;
     PyObject *f = PyObject_GetAttr((PyObject *)type, name_torch_function);
     if (!f) {
@@ -31,7 +31,8 @@ int tmpy_add_overloaded(tmpy_call *c, PyObject *o)
     int at = c->n_overloaded;
     for (int i = 0; i < c->n_overloaded; i++)
         if (Py_TYPE(c->overloaded[i]) == Py_TYPE(o)) return 1;
-    if (at == TMPY_MAX_TEMPS) return tmpy_error(PyExc_TypeError, "more than %d types with __torch_function__ in one call", (int)TMPY_MAX_TEMPS), -1;
+    if (at == TMPY_MAX_TEMPS)
+        return tmpy_error(PyExc_TypeError, "more than %d types with __torch_function__ in one call", (int)TMPY_MAX_TEMPS), -1;
     for (int i = c->n_overloaded - 1; i >= 0; i--)
         if (PyType_IsSubtype(Py_TYPE(o), Py_TYPE(c->overloaded[i]))) at = i;
     for (int i = c->n_overloaded; i > at; i--) c->overloaded[i] = c->overloaded[i - 1];
@@ -125,7 +126,8 @@ static PyObject *pack_keywords(PyObject *const *values, PyObject *kwnames)
 
 PyObject *tmpy_call_override(tmpy_call *c, const tmpy_args *a)
 {
-    PyObject *func = function_object(a->name, a->self != NULL), *args = pack(a->self, a->args, a->n), *kwargs = pack_keywords(a->args + a->n, a->kwnames);
+    PyObject *func = function_object(a->name, a->self != NULL), *args = pack(a->self, a->args, a->n),
+             *kwargs = pack_keywords(a->args + a->n, a->kwnames);
     PyObject *r = dispatch(c, func, args, kwargs);
     Py_XDECREF(func);
     Py_XDECREF(args);
@@ -142,7 +144,8 @@ bool tmpy_override_method(PyObject *self, const char *name, PyObject *const *arg
     tmpy_call c;
     tmpy_call_begin(&c);
     if (own) tmpy_add_overloaded(&c, self);
-    PyObject *func = PyObject_GetAttrString((PyObject *)tmpy_Tensor, name), *tuple = pack(self, args, n), *kwargs = pack_keywords(args + n, kwnames);
+    PyObject *func = PyObject_GetAttrString((PyObject *)tmpy_Tensor, name), *tuple = pack(self, args, n),
+             *kwargs = pack_keywords(args + n, kwnames);
     *out = dispatch(&c, func, tuple, kwargs);
     Py_XDECREF(func);
     Py_XDECREF(tuple);
@@ -182,7 +185,8 @@ static PyObject *guard_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     --*counter_of(self);
     Py_RETURN_NONE;
 }
-static PyMethodDef guard_methods[] = {{"__enter__", guard_enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(guard_exit), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef guard_methods[] = {
+    {"__enter__", guard_enter, METH_NOARGS, NULL}, {"__exit__", TMPY_FN(guard_exit), METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
 
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
@@ -238,12 +242,16 @@ static PyObject *handle(PyObject *m, PyObject *args)
     return r;
 }
 
-static PyMethodDef functions[] = {
-    {"_push_on_torch_function_stack", push_mode, METH_O, NULL}, {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
-    {"_len_torch_function_stack", len_modes, METH_NOARGS, NULL}, {"_disabled_torch_function_impl", TMPY_FN(disabled_torch_function), METH_VARARGS, NULL},
-    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, NULL}, {"_has_torch_function", has_any, METH_O, NULL},
-    {"_has_torch_function_unary", has_unary, METH_O, NULL}, {"_has_torch_function_variadic", TMPY_FN(has_variadic), METH_FASTCALL, NULL},
-    {"_handle_torch_function", handle, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"_push_on_torch_function_stack", push_mode, METH_O, NULL},
+                                  {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
+                                  {"_len_torch_function_stack", len_modes, METH_NOARGS, NULL},
+                                  {"_disabled_torch_function_impl", TMPY_FN(disabled_torch_function), METH_VARARGS, NULL},
+                                  {"_is_torch_function_enabled", is_enabled, METH_NOARGS, NULL},
+                                  {"_has_torch_function", has_any, METH_O, NULL},
+                                  {"_has_torch_function_unary", has_unary, METH_O, NULL},
+                                  {"_has_torch_function_variadic", TMPY_FN(has_variadic), METH_FASTCALL, NULL},
+                                  {"_handle_torch_function", handle, METH_VARARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 int tmpy_override_init(PyObject *m)
 {

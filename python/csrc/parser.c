@@ -72,8 +72,8 @@ static int bad_element(const tmpy_args *a, const bad *b)
     const tmpy_param *p = b->p;
     PyObject *element = b->element;
     Py_ssize_t i = b->i;
-    tmpy_error(PyExc_TypeError, "%s(): argument '%U' failed to unpack the object at pos %zd with error \"type must be %s,but got %s\"", a->name->name, p->name, i + 1,
-               tmpy_param_type_name(p, NULL), tmpy_type_name(element));
+    tmpy_error(PyExc_TypeError, "%s(): argument '%U' failed to unpack the object at pos %zd with error \"type must be %s,but got %s\"",
+               a->name->name, p->name, i + 1, tmpy_param_type_name(p, NULL), tmpy_type_name(element));
     return -1;
 }
 
@@ -186,7 +186,8 @@ PyObject *tmpy_call_method(const tmpy_name *name, PyObject *self, PyObject *cons
 PyObject *tmpy_call_function(const tmpy_name *name, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
 {
     const tmi_op *op = name->overloads[0];
-    if (!kwnames && !tmpy_n_modes && (n == 1 || n == 2) && tmpy_is_plain(args[0]) && (n == 1 || tmpy_is_plain(args[1])) && takes_just(op, (int)n))
+    if (!kwnames && !tmpy_n_modes && (n == 1 || n == 2) && tmpy_is_plain(args[0]) && (n == 1 || tmpy_is_plain(args[1])) &&
+        takes_just(op, (int)n))
         return two_tensors(name, op, args[0], n == 2 ? args[1] : NULL, name->form == TMI_FORM_INPLACE ? args[0] : NULL);
     tmpy_args a = {name, NULL, args, n, kwnames ? PyTuple_Size(kwnames) : 0, kwnames};
     return parse_and_run(&a);

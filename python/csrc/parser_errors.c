@@ -5,11 +5,23 @@
 const char *tmpy_param_type_name(const tmpy_param *p, const tmi_op *op)
 {
     static const char *const extra[] = {[TMPY_P_PIN_MEMORY] = "bool", [TMPY_P_REQUIRES_GRAD] = "bool", [TMPY_P_LAYOUT] = "torch.layout"};
-    static const char *const names[] = {
-        [TMI_T_TENSOR] = "Tensor", [TMI_T_TENSORS] = "tuple of Tensors", [TMI_T_OPT_TENSORS] = "tuple of Tensors", [TMI_T_INT] = "int", [TMI_T_INTS] = "tuple of ints",
-        [TMI_T_BOOL] = "bool", [TMI_T_BOOLS] = "tuple of bools", [TMI_T_FLOAT] = "float", [TMI_T_FLOATS] = "tuple of floats", [TMI_T_SCALAR] = "Number",
-        [TMI_T_SCALARS] = "tuple of Scalars", [TMI_T_DTYPE] = "torch.dtype", [TMI_T_DEVICE] = "torch.device", [TMI_T_LAYOUT] = "torch.layout",
-        [TMI_T_FORMAT] = "torch.memory_format", [TMI_T_STR] = "str", [TMI_T_GENERATOR] = "torch.Generator"};
+    static const char *const names[] = {[TMI_T_TENSOR] = "Tensor",
+                                        [TMI_T_TENSORS] = "tuple of Tensors",
+                                        [TMI_T_OPT_TENSORS] = "tuple of Tensors",
+                                        [TMI_T_INT] = "int",
+                                        [TMI_T_INTS] = "tuple of ints",
+                                        [TMI_T_BOOL] = "bool",
+                                        [TMI_T_BOOLS] = "tuple of bools",
+                                        [TMI_T_FLOAT] = "float",
+                                        [TMI_T_FLOATS] = "tuple of floats",
+                                        [TMI_T_SCALAR] = "Number",
+                                        [TMI_T_SCALARS] = "tuple of Scalars",
+                                        [TMI_T_DTYPE] = "torch.dtype",
+                                        [TMI_T_DEVICE] = "torch.device",
+                                        [TMI_T_LAYOUT] = "torch.layout",
+                                        [TMI_T_FORMAT] = "torch.memory_format",
+                                        [TMI_T_STR] = "str",
+                                        [TMI_T_GENERATOR] = "torch.Generator"};
     if (p->kind == TMPY_P_OUT) return op && op->n_outs > 1 ? "tuple of Tensors" : "Tensor";
     return p->kind == TMPY_P_ARG ? names[p->spec->type] : extra[p->kind];
 }
@@ -94,7 +106,9 @@ static void write_given(tmi_strbuf *b, const tmpy_args *a, const option *mark)
             int seen = 0;
             bang = "!";
             for (int k = 0; k < mark->sig->n; k++)
-                if (shown(mark, k) && !mark->sig->p[k].kwarg_only && seen++ == i && !strcmp(tmpy_param_type_name(&mark->sig->p[k], mark->op), type)) bang = "";
+                if (shown(mark, k) && !mark->sig->p[k].kwarg_only && seen++ == i &&
+                    !strcmp(tmpy_param_type_name(&mark->sig->p[k], mark->op), type))
+                    bang = "";
         }
         tmi_str_add(b, i ? ", " : "");
         if (i >= a->n) {
@@ -206,8 +220,10 @@ static PyObject *raise_missing(const tmpy_args *a, const option *o, int from)
 static PyObject *raise_extra(const tmpy_args *a, int least, int most)
 {
     if (least != most)
-        return tmpy_error(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", a->name->name, least, most, a->n);
-    return tmpy_error(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", a->name->name, most, most == 1 ? "" : "s", a->n, a->n == 1 ? "was" : "were");
+        return tmpy_error(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", a->name->name, least, most,
+                          a->n);
+    return tmpy_error(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", a->name->name, most, most == 1 ? "" : "s",
+                      a->n, a->n == 1 ? "was" : "were");
 }
 
 static PyObject *raise_keyword(const tmpy_args *a, const option *o)
@@ -255,7 +271,9 @@ static PyObject *raise_for(const tmpy_args *a, const option *o)
     int64_t ignored;
     bool varargs = false;
     for (int i = 0; i < o->sig->n && !varargs && most_positional == 1; i++)
-        if (shown(o, i)) varargs = o->sig->p[i].kind == TMPY_P_ARG && o->sig->p[i].spec->type == TMI_T_INTS && a->n && tmpy_as_int(a->args[0], &ignored) == 1;
+        if (shown(o, i))
+            varargs =
+                o->sig->p[i].kind == TMPY_P_ARG && o->sig->p[i].spec->type == TMI_T_INTS && a->n && tmpy_as_int(a->args[0], &ignored) == 1;
     if (a->n > most_positional && !varargs) return raise_extra(a, least, most_positional);
     for (int i = 0; i < o->sig->n; i++) {
         const tmpy_param *p = &o->sig->p[i];
@@ -268,8 +286,12 @@ static PyObject *raise_for(const tmpy_args *a, const option *o)
         int ok = fits(o, p, x, a, varargs && !by_name && pos == 0);
         if (ok < 0) return NULL;
         const char *type = tmpy_param_type_name(p, o->op);
-        if (!ok && by_name) return tmpy_error(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->name->name, name_of(p), type, tmpy_type_name(x));
-        if (!ok) return tmpy_error(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", a->name->name, name_of(p), pos + 1, type, tmpy_type_name(x));
+        if (!ok && by_name)
+            return tmpy_error(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", a->name->name, name_of(p), type,
+                              tmpy_type_name(x));
+        if (!ok)
+            return tmpy_error(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", a->name->name, name_of(p), pos + 1,
+                              type, tmpy_type_name(x));
         if (varargs && !by_name && pos == 0) pos = a->n;
         else if (by_name) keywords--;
         else pos++;

@@ -11,7 +11,8 @@ static PyObject *result_repr(PyObject *unused, PyObject *self)
     PyObject *name = PyType_GetName(Py_TYPE(self)), *fields = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "_fields");
     PyObject *text = name && fields ? PyUnicode_FromFormat("torch.return_types.%U(\n", name) : NULL;
     for (Py_ssize_t i = 0; text && i < PyTuple_Size(fields); i++)
-        Py_SETREF(text, PyUnicode_FromFormat("%U%U=%R%s", text, PyTuple_GetItem(fields, i), PyTuple_GetItem(self, i), i + 1 < PyTuple_Size(fields) ? ",\n" : ")"));
+        Py_SETREF(text, PyUnicode_FromFormat("%U%U=%R%s", text, PyTuple_GetItem(fields, i), PyTuple_GetItem(self, i),
+                                             i + 1 < PyTuple_Size(fields) ? ",\n" : ")"));
     Py_XDECREF(name);
     Py_XDECREF(fields);
     return text;
@@ -26,7 +27,8 @@ static PyObject *result_reduce(PyObject *unused, PyObject *self)
 /* A C function as a method of a class that PyStructSequence made: functions of C do not bind, so it goes through instancemethod. */
 static int add_method(PyObject *type, PyMethodDef *def)
 {
-    PyObject *f = PyCFunction_NewEx(def, NULL, NULL), *method = f ? PyObject_CallFunctionObjArgs((PyObject *)&PyInstanceMethod_Type, f, NULL) : NULL;
+    PyObject *f = PyCFunction_NewEx(def, NULL, NULL),
+             *method = f ? PyObject_CallFunctionObjArgs((PyObject *)&PyInstanceMethod_Type, f, NULL) : NULL;
     int r = method ? PyObject_SetAttrString(type, def->ml_name, method) : -1;
     Py_XDECREF(f);
     Py_XDECREF(method);
@@ -43,7 +45,9 @@ static PyObject *make_class(const tmi_op *op)
     PyStructSequence_Desc desc = {name, NULL, fields, op->n_outs};
     PyObject *type = (PyObject *)PyStructSequence_NewType(&desc), *names = PyTuple_New(op->n_outs);
     for (int i = 0; names && i < op->n_outs; i++) PyTuple_SetItem(names, i, PyUnicode_FromString(op->out_names[i]));
-    if (type && names && (PyObject_SetAttrString(type, "_fields", names) < 0 || add_method(type, &repr) < 0 || add_method(type, &reduce) < 0)) Py_CLEAR(type);
+    if (type && names &&
+        (PyObject_SetAttrString(type, "_fields", names) < 0 || add_method(type, &repr) < 0 || add_method(type, &reduce) < 0))
+        Py_CLEAR(type);
     Py_XDECREF(names);
     return type;
 }

@@ -22,7 +22,8 @@ static PyObject *memory_stats(PyObject *m, PyObject *unused)
 {
     tm_memory_stats s;
     tm_get_memory_stats(&s);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "in_use", s.in_use, "peak", s.peak, "reserved", s.reserved, "allocations", s.allocations, "frees", s.frees, "reused", s.reused);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "in_use", s.in_use, "peak", s.peak, "reserved", s.reserved, "allocations",
+                         s.allocations, "frees", s.frees, "reused", s.reused);
 }
 static PyObject *empty_cache(PyObject *m, PyObject *unused)
 {
@@ -31,7 +32,8 @@ static PyObject *empty_cache(PyObject *m, PyObject *unused)
 }
 static PyObject *cpu_capability(PyObject *m, PyObject *unused)
 {
-    static const char *const names[] = {[TMI_ISA_SCALAR] = "DEFAULT", [TMI_ISA_AVX2] = "AVX2", [TMI_ISA_AVX512] = "AVX512", [TMI_ISA_NEON] = "NEON"};
+    static const char *const names[] = {
+        [TMI_ISA_SCALAR] = "DEFAULT", [TMI_ISA_AVX2] = "AVX2", [TMI_ISA_AVX512] = "AVX512", [TMI_ISA_NEON] = "NEON"};
     return PyUnicode_FromString(names[tmi_cpu()->isa]);
 }
 static PyObject *version(PyObject *m, PyObject *unused) { return PyUnicode_FromString(tm_version()); }
@@ -107,17 +109,31 @@ static PyObject *result_type(PyObject *m, PyObject *const *args, Py_ssize_t n)
 }
 static PyObject *set_parameter_class(PyObject *m, PyObject *type)
 {
-    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, tmpy_Tensor)) return tmpy_error(PyExc_TypeError, "the class of parameters must derive from Tensor");
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, tmpy_Tensor))
+        return tmpy_error(PyExc_TypeError, "the class of parameters must derive from Tensor");
     Py_INCREF(type);
     tmpy_Parameter = (PyTypeObject *)type;
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
-    {"get_num_threads", get_threads, METH_NOARGS, NULL}, {"set_num_threads", set_threads, METH_O, NULL}, {"get_num_interop_threads", interop_threads, METH_NOARGS, NULL},
-    {"set_flush_denormal", flush_denormal, METH_O, NULL}, {"_memory_stats", memory_stats, METH_NOARGS, NULL}, {"_empty_cache", empty_cache, METH_NOARGS, NULL},
-    {"_get_cpu_capability", cpu_capability, METH_NOARGS, NULL}, {"_library_version", version, METH_NOARGS, NULL}, {"is_floating_point", is_floating_point, METH_O, NULL},
-    {"is_complex", is_complex, METH_O, NULL}, {"is_signed", is_signed, METH_O, NULL}, {"is_conj", is_conj, METH_O, NULL}, {"is_neg", is_neg, METH_O, NULL},
-    {"is_inference", is_inference, METH_O, NULL}, {"numel", numel, METH_O, NULL}, {"is_tensor", is_tensor, METH_O, NULL}, {"detach", detach, METH_O, NULL},
-    {"result_type", TMPY_FN(result_type), METH_FASTCALL, NULL}, {"_set_parameter_class", set_parameter_class, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"get_num_threads", get_threads, METH_NOARGS, NULL},
+                                  {"set_num_threads", set_threads, METH_O, NULL},
+                                  {"get_num_interop_threads", interop_threads, METH_NOARGS, NULL},
+                                  {"set_flush_denormal", flush_denormal, METH_O, NULL},
+                                  {"_memory_stats", memory_stats, METH_NOARGS, NULL},
+                                  {"_empty_cache", empty_cache, METH_NOARGS, NULL},
+                                  {"_get_cpu_capability", cpu_capability, METH_NOARGS, NULL},
+                                  {"_library_version", version, METH_NOARGS, NULL},
+                                  {"is_floating_point", is_floating_point, METH_O, NULL},
+                                  {"is_complex", is_complex, METH_O, NULL},
+                                  {"is_signed", is_signed, METH_O, NULL},
+                                  {"is_conj", is_conj, METH_O, NULL},
+                                  {"is_neg", is_neg, METH_O, NULL},
+                                  {"is_inference", is_inference, METH_O, NULL},
+                                  {"numel", numel, METH_O, NULL},
+                                  {"is_tensor", is_tensor, METH_O, NULL},
+                                  {"detach", detach, METH_O, NULL},
+                                  {"result_type", TMPY_FN(result_type), METH_FASTCALL, NULL},
+                                  {"_set_parameter_class", set_parameter_class, METH_O, NULL},
+                                  {NULL, NULL, 0, NULL}};
 int tmpy_runtime_init(PyObject *m) { return PyModule_AddFunctions(m, functions); }

@@ -5,9 +5,10 @@
 static const tmpy_sig **cache;
 
 /* Functions whose Tensor parameters also take Python numbers, as 0-d tensors that are weak in promotion. */
-static const char *const number_friendly[] = {"add", "add_", "sub", "sub_", "subtract", "subtract_", "mul", "mul_", "multiply", "multiply_", "div", "div_",
-                                              "divide", "divide_", "true_divide", "true_divide_", "floor_divide", "floor_divide_", "arctan2_", "bitwise_and",
-                                              "bitwise_or", "bitwise_xor"};
+static const char *const number_friendly[] = {"add",      "add_",        "sub",         "sub_",         "subtract",     "subtract_",
+                                              "mul",      "mul_",        "multiply",    "multiply_",    "div",          "div_",
+                                              "divide",   "divide_",     "true_divide", "true_divide_", "floor_divide", "floor_divide_",
+                                              "arctan2_", "bitwise_and", "bitwise_or",  "bitwise_xor"};
 static bool takes_numbers(const char *name)
 {
     for (size_t i = 0; i < sizeof number_friendly / sizeof *number_friendly; i++)
@@ -29,7 +30,10 @@ static void set_name(tmpy_param *p, const char *name)
 static void add_extra(tmpy_sig *s, tmpy_param_kind kind, const char *name)
 {
     tmpy_param *p = &s->p[s->n++];
-    *p = (tmpy_param){.kind = (uint8_t)kind, .kwarg_only = true, .optional = true, .allow_none = kind != TMPY_P_REQUIRES_GRAD && kind != TMPY_P_PIN_MEMORY};
+    *p = (tmpy_param){.kind = (uint8_t)kind,
+                      .kwarg_only = true,
+                      .optional = true,
+                      .allow_none = kind != TMPY_P_REQUIRES_GRAD && kind != TMPY_P_PIN_MEMORY};
     set_name(p, name);
 }
 
@@ -37,7 +41,8 @@ static void add_arg(tmpy_sig *s, const tmi_op *op, int i)
 {
     const tmi_arg *a = &op->args[i];
     tmpy_param *p = &s->p[s->n];
-    *p = (tmpy_param){.kind = TMPY_P_ARG, .arg = (uint8_t)i, .kwarg_only = a->kwarg_only, .optional = a->has_default || a->optional, .spec = a};
+    *p = (tmpy_param){
+        .kind = TMPY_P_ARG, .arg = (uint8_t)i, .kwarg_only = a->kwarg_only, .optional = a->has_default || a->optional, .spec = a};
     p->allow_none = a->optional || (a->has_default && a->def.tag == TMI_V_NONE);
     if (!a->has_default && a->optional && !a->kwarg_only) p->optional = false;
     bool is_self = !strcmp(a->name, "self") && a->type == TMI_T_TENSOR;
@@ -63,14 +68,16 @@ static tmpy_sig *build(const tmi_op *op)
     bool options = has_arg(op, TMI_T_DEVICE, "device"), out_done = !(op->flags & TMI_OP_OUT_FORM);
     for (int i = 0; i < op->n_args; i++) {
         /* PyTorch's order: out stands before a factory's dtype, layout, device */
-        if (options && !out_done && op->args[i].kwarg_only && op->args[i].type == TMI_T_DTYPE) add_extra(s, TMPY_P_OUT, "out"), out_done = true;
+        if (options && !out_done && op->args[i].kwarg_only && op->args[i].type == TMI_T_DTYPE)
+            add_extra(s, TMPY_P_OUT, "out"), out_done = true;
         if (!strcmp(op->args[i].name, "pin_memory")) options = false;
         add_arg(s, op, i);
         if (options && op->args[i].type == TMI_T_DTYPE && !has_arg(op, TMI_T_LAYOUT, "layout")) add_extra(s, TMPY_P_LAYOUT, "layout");
     }
     if (!out_done) add_extra(s, TMPY_P_OUT, "out");
     if (options) add_extra(s, TMPY_P_PIN_MEMORY, "pin_memory");
-    if (has_arg(op, TMI_T_DEVICE, "device") && !has_arg(op, TMI_T_BOOL, "requires_grad") && strcmp(op->name, "to") && strcmp(op->name, "_to_copy"))
+    if (has_arg(op, TMI_T_DEVICE, "device") && !has_arg(op, TMI_T_BOOL, "requires_grad") && strcmp(op->name, "to") &&
+        strcmp(op->name, "_to_copy"))
         add_extra(s, TMPY_P_REQUIRES_GRAD, "requires_grad");
     s->numbers_as_tensors = takes_numbers(op->name);
     s->hidden = s->numbers_as_tensors && !strncmp(op->overload, "Scalar", 6);

@@ -41,8 +41,11 @@ static int take(const tmpy_field *f, PyObject *o)
 
 static int wrong_type(const char *who, const tmpy_field *f, PyObject *o, Py_ssize_t position)
 {
-    if (position < 0) PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", who, f->name, type_of(f->kind), tmpy_type_name(o));
-    else PyErr_Format(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", who, f->name, position + 1, type_of(f->kind), tmpy_type_name(o));
+    if (position < 0)
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", who, f->name, type_of(f->kind), tmpy_type_name(o));
+    else
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", who, f->name, position + 1, type_of(f->kind),
+                     tmpy_type_name(o));
     return -1;
 }
 
@@ -68,8 +71,11 @@ static int unknown_keyword(const char *who, const tmpy_field *fields, int n_fiel
 
 static int too_many(const char *who, int least, int most, Py_ssize_t n)
 {
-    if (least != most) PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", who, least, most, n);
-    else PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", who, most, most == 1 ? "" : "s", n, n == 1 ? "was" : "were");
+    if (least != most)
+        PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", who, least, most, n);
+    else
+        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", who, most, most == 1 ? "" : "s", n,
+                     n == 1 ? "was" : "were");
     return -1;
 }
 
@@ -80,7 +86,8 @@ int tmpy_fields(const char *who, const tmpy_field *fields, int n_fields, PyObjec
     if (n > most) return too_many(who, least, most, n);
     for (int i = 0; i < n_fields; i++) {
         PyObject *o = i < n ? args[i] : by_keyword(fields[i].name, args + n, kwnames);
-        if (!o && fields[i].required) return PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional arguments: \"%s\"", who, fields[i].name), -1;
+        if (!o && fields[i].required)
+            return PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional arguments: \"%s\"", who, fields[i].name), -1;
         if (!o) continue;
         int ok = take(&fields[i], o);
         if (ok < 0) return -1;

@@ -103,12 +103,14 @@ TMPY_NOARGS(size_reduce)
     return tuple ? Py_BuildValue("(O(N))", (PyObject *)tmpy_size_type, tuple) : NULL;
 }
 
-static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, NULL}, {"__reduce__", size_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {
+    {"numel", size_numel, METH_NOARGS, NULL}, {"__reduce__", size_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 int tmpy_size_init(PyObject *m)
 {
-    static PyType_Slot slots[] = {{Py_tp_new, size_new}, {Py_tp_repr, size_repr}, {Py_mp_subscript, size_item}, {Py_sq_concat, size_concat}, {Py_nb_add, size_add},
-                                  {Py_sq_repeat, size_repeat}, {Py_tp_methods, methods}, {0, NULL}};
+    static PyType_Slot slots[] = {
+        {Py_tp_new, size_new}, {Py_tp_repr, size_repr},     {Py_mp_subscript, size_item}, {Py_sq_concat, size_concat},
+        {Py_nb_add, size_add}, {Py_sq_repeat, size_repeat}, {Py_tp_methods, methods},     {0, NULL}};
     static PyType_Spec spec = {"torch.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
     return (tmpy_size_type = tmpy_type_new(m, &spec, 0, (PyObject *)&PyTuple_Type)) ? 0 : -1;
 }

@@ -25,7 +25,8 @@ static PyObject *fresh_storage(PyObject *type_object, PyObject *args, PyObject *
     PyTypeObject *type = (PyTypeObject *)type_object;
     tm_device d = {TM_CPU, -1};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", names, &size, &device)) return NULL;
-    if (device && device != Py_None && tmpy_as_device(device, &d) != 1) return PyErr_Occurred() ? NULL : tmpy_error(PyExc_TypeError, "device expected");
+    if (device && device != Py_None && tmpy_as_device(device, &d) != 1)
+        return PyErr_Occurred() ? NULL : tmpy_error(PyExc_TypeError, "device expected");
     Py_ssize_t n = 0;
     bool sequence = size && !PyLong_Check(size);
     if (size) n = sequence ? PySequence_Size(size) : PyLong_AsSsize_t(size);
@@ -93,8 +94,11 @@ static PyObject *fill_(PyObject *self, PyObject *value)
 static PyObject *copy_(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     tm_storage *from = n ? tmpy_storage_of(args[0]) : NULL, *to = s_of(self);
-    if (!from) return tmpy_error(PyExc_TypeError, "copy_(): argument 'source' (position 1) must be torch.UntypedStorage, not %s", n ? tmpy_type_name(args[0]) : "nothing");
-    if (from->nbytes != to->nbytes) return tmpy_error(PyExc_RuntimeError, "size does not match, self was %zu bytes but src was %zu bytes", to->nbytes, from->nbytes);
+    if (!from)
+        return tmpy_error(PyExc_TypeError, "copy_(): argument 'source' (position 1) must be torch.UntypedStorage, not %s",
+                          n ? tmpy_type_name(args[0]) : "nothing");
+    if (from->nbytes != to->nbytes)
+        return tmpy_error(PyExc_RuntimeError, "size does not match, self was %zu bytes but src was %zu bytes", to->nbytes, from->nbytes);
     if (to->nbytes) memmove(to->data, from->data, to->nbytes);
     return Py_NewRef(self);
 }
@@ -112,7 +116,10 @@ TMPY_NOARGS(to_list)
     for (Py_ssize_t i = 0; list && i < n; i++) PyList_SetItem(list, i, PyLong_FromLong(((uint8_t *)s_of(self)->data)[i]));
     return list;
 }
-static PyObject *new_empty(PyObject *self, PyObject *args, PyObject *kwargs) { return fresh_storage((PyObject *)Py_TYPE(self), args, kwargs); }
+static PyObject *new_empty(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return fresh_storage((PyObject *)Py_TYPE(self), args, kwargs);
+}
 
 static PyObject *get_item(PyObject *o, PyObject *key)
 {
@@ -158,7 +165,9 @@ static PyObject *storage_repr(PyObject *o)
         Py_XDECREF(one);
     }
     PyObject *empty = PyUnicode_FromString(""), *lines = list && empty ? PyUnicode_Join(empty, list) : NULL;
-    if (lines) text = PyUnicode_FromFormat("%U%s[torch.storage.UntypedStorage(device=cpu) of size %zu]", lines, shown < s->nbytes ? " ...\n" : "", s->nbytes);
+    if (lines)
+        text = PyUnicode_FromFormat("%U%s[torch.storage.UntypedStorage(device=cpu) of size %zu]", lines, shown < s->nbytes ? " ...\n" : "",
+                                    s->nbytes);
     Py_XDECREF(list);
     Py_XDECREF(empty);
     Py_XDECREF(lines);
@@ -177,7 +186,8 @@ static int read_ints(PyObject *o, int64_t *out)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *x = PySequence_GetItem(o, i);
         int known = x ? tmpy_as_int(x, &out[i]) : -1;
-        if (known == 0) PyErr_Format(PyExc_TypeError, "expected a tuple of ints, but found element of type %s at pos %zd", tmpy_type_name(x), i);
+        if (known == 0)
+            PyErr_Format(PyExc_TypeError, "expected a tuple of ints, but found element of type %s at pos %zd", tmpy_type_name(x), i);
         Py_XDECREF(x);
         if (known != 1) return -1;
     }
@@ -192,10 +202,14 @@ static int check_fits(const tm_storage *s, size_t item, int64_t offset, int n, c
         int64_t span;
         if (sizes[i] < 0 || strides[i] < 0) return PyErr_SetString(PyExc_RuntimeError, "sizes and strides must not be negative"), -1;
         if (sizes[i] == 0) return 0;
-        if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) || __builtin_add_overflow(last, span, &last)) return PyErr_SetString(PyExc_RuntimeError, "sizes and strides overflow"), -1;
+        if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) || __builtin_add_overflow(last, span, &last))
+            return PyErr_SetString(PyExc_RuntimeError, "sizes and strides overflow"), -1;
     }
     if (offset < 0 || (uint64_t)last >= s->nbytes / item)
-        return PyErr_Format(PyExc_RuntimeError, "setStorage: a tensor of these sizes, strides and storage offset %lld does not fit into a storage of size %zu", (long long)offset, s->nbytes), -1;
+        return PyErr_Format(PyExc_RuntimeError,
+                            "setStorage: a tensor of these sizes, strides and storage offset %lld does not fit into a storage of size %zu",
+                            (long long)offset, s->nbytes),
+               -1;
     return 0;
 }
 
@@ -220,11 +234,15 @@ PyObject *tmpy_set_(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObjec
 {
     PyObject *source = NULL, *size = NULL, *strides = NULL;
     int64_t offset = 0, sizes[TMI_MAX_DIMS], steps[TMI_MAX_DIMS];
-    const tmpy_field fields[] = {{"source", 'O', false, false, &source}, {"storage_offset", 'i', false, false, &offset}, {"size", 'O', false, false, &size}, {"stride", 'O', false, false, &strides}};
+    const tmpy_field fields[] = {{"source", 'O', false, false, &source},
+                                 {"storage_offset", 'i', false, false, &offset},
+                                 {"size", 'O', false, false, &size},
+                                 {"stride", 'O', false, false, &strides}};
     bool ours = n && (tmpy_storage_of(args[0]) || PyObject_HasAttrString(args[0], "_untyped_storage"));
     if (!ours && (n || kwnames)) {
         const tmpy_name *name = tmpy_find_name("set_");
-        return name ? tmpy_call_method(name, self, args, n, kwnames) : tmpy_error(PyExc_NotImplementedError, "the operator set_ is not part of this build");
+        return name ? tmpy_call_method(name, self, args, n, kwnames)
+                    : tmpy_error(PyExc_NotImplementedError, "the operator set_ is not part of this build");
     }
     if (tmpy_fields("set_", fields, 4, args, n, kwnames) < 0) return NULL;
     tm_tensor *t = tmpy_t(self);
@@ -237,30 +255,60 @@ PyObject *tmpy_set_(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObjec
     tmi_contiguous_strides(ndim < 0 ? 0 : ndim, sizes, steps);
     if (ndim >= 0 && strides && strides != Py_None && read_ints(strides, steps) != ndim) ndim = -1;
     bool ok = ndim >= 0 && check_fits(s, tmi_dtypes[t->dtype].size, offset, ndim, sizes, steps) == 0;
-    if (ok && (tmi_tensor_set_storage(t, s) != TM_OK || tmi_tensor_restride(t, ndim, sizes, steps, offset) != TM_OK)) ok = false, tmpy_raise();
+    if (ok && (tmi_tensor_set_storage(t, s) != TM_OK || tmi_tensor_restride(t, ndim, sizes, steps, offset) != TM_OK))
+        ok = false, tmpy_raise();
     Py_DECREF(untyped);
     if (!ok) return PyErr_Occurred() ? NULL : tmpy_error(PyExc_RuntimeError, "mismatch in length of strides and shape");
     return Py_NewRef(self);
 }
 
-static PyMethodDef methods[] = {
-    {"nbytes", nbytes, METH_NOARGS, NULL}, {"size", nbytes, METH_NOARGS, NULL}, {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"element_size", element_size, METH_NOARGS, NULL},
-    {"is_pinned", TMPY_FN(always_false), METH_NOARGS, NULL}, {"is_shared", is_shared, METH_NOARGS, NULL}, {"resizable", resizable, METH_NOARGS, NULL}, {"_cdata", identity, METH_NOARGS, NULL},
-    {"resize_", resize_, METH_O, NULL}, {"fill_", fill_, METH_O, NULL}, {"copy_", TMPY_FN(copy_), METH_FASTCALL, NULL}, {"clone", clone_storage, METH_NOARGS, NULL},
-    {"__deepcopy__", deep_copy, METH_O, NULL}, {"tolist", to_list, METH_NOARGS, NULL}, {"cpu", to_cpu, METH_NOARGS, NULL}, {"untyped", to_cpu, METH_NOARGS, NULL},
-    {"new", TMPY_FN(new_empty), METH_VARARGS | METH_KEYWORDS, NULL}, {NULL, NULL, 0, NULL}};
-static PyGetSetDef getset[] = {{"device", get_device, NULL, NULL, NULL}, {"is_cuda", get_false, NULL, NULL, NULL}, {"is_sparse", get_false, NULL, NULL, NULL},
-                               {"_untyped_storage", get_untyped, NULL, NULL, NULL}, {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
-static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
+static PyMethodDef methods[] = {{"nbytes", nbytes, METH_NOARGS, NULL},
+                                {"size", nbytes, METH_NOARGS, NULL},
+                                {"data_ptr", data_ptr, METH_NOARGS, NULL},
+                                {"element_size", element_size, METH_NOARGS, NULL},
+                                {"is_pinned", TMPY_FN(always_false), METH_NOARGS, NULL},
+                                {"is_shared", is_shared, METH_NOARGS, NULL},
+                                {"resizable", resizable, METH_NOARGS, NULL},
+                                {"_cdata", identity, METH_NOARGS, NULL},
+                                {"resize_", resize_, METH_O, NULL},
+                                {"fill_", fill_, METH_O, NULL},
+                                {"copy_", TMPY_FN(copy_), METH_FASTCALL, NULL},
+                                {"clone", clone_storage, METH_NOARGS, NULL},
+                                {"__deepcopy__", deep_copy, METH_O, NULL},
+                                {"tolist", to_list, METH_NOARGS, NULL},
+                                {"cpu", to_cpu, METH_NOARGS, NULL},
+                                {"untyped", to_cpu, METH_NOARGS, NULL},
+                                {"new", TMPY_FN(new_empty), METH_VARARGS | METH_KEYWORDS, NULL},
+                                {NULL, NULL, 0, NULL}};
+static PyGetSetDef getset[] = {{"device", get_device, NULL, NULL, NULL},
+                               {"is_cuda", get_false, NULL, NULL, NULL},
+                               {"is_sparse", get_false, NULL, NULL, NULL},
+                               {"_untyped_storage", get_untyped, NULL, NULL, NULL},
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+                               {NULL, NULL, NULL, NULL, NULL}};
+static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL},
+                                {"__weaklistoffset__", Py_T_PYSSIZET, 0, Py_READONLY, NULL},
+                                {NULL, 0, 0, 0, NULL}};
 static PyMethodDef functions[] = {{"_storage_as_tensor", as_tensor, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 int tmpy_storage_init(PyObject *m)
 {
     members[0].offset = tmpy_object_size + (Py_ssize_t)offsetof(storage, dict);
     members[1].offset = tmpy_object_size + (Py_ssize_t)offsetof(storage, weak);
-    static PyType_Slot slots[] = {{Py_tp_new, storage_new}, {Py_tp_dealloc, storage_dealloc}, {Py_tp_traverse, storage_traverse}, {Py_tp_clear, storage_clear},
-                                  {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {Py_tp_repr, storage_repr}, {Py_mp_length, length}, {Py_sq_length, length},
-                                  {Py_mp_subscript, get_item}, {Py_mp_ass_subscript, set_item}, {Py_bf_getbuffer, buffer}, {0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, storage_new},
+                                  {Py_tp_dealloc, storage_dealloc},
+                                  {Py_tp_traverse, storage_traverse},
+                                  {Py_tp_clear, storage_clear},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_getset, getset},
+                                  {Py_tp_members, members},
+                                  {Py_tp_repr, storage_repr},
+                                  {Py_mp_length, length},
+                                  {Py_sq_length, length},
+                                  {Py_mp_subscript, get_item},
+                                  {Py_mp_ass_subscript, set_item},
+                                  {Py_bf_getbuffer, buffer},
+                                  {0, NULL}};
     static PyType_Spec spec = {"torch.UntypedStorage", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     if (!(tmpy_storage_type = tmpy_type_new(m, &spec, sizeof(storage), NULL))) return -1;
     return PyModule_AddFunctions(m, functions);

@@ -9,7 +9,8 @@ static int64_t wrapped(int64_t dim, int ndim, bool *ok)
 }
 
 /* size(dim=None) and stride(dim=None). */
-static PyObject *pick(const char *who, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, const int64_t *values, bool as_size)
+static PyObject *pick(const char *who, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, const int64_t *values,
+                      bool as_size)
 {
     tm_tensor *t = tmpy_t(self);
     int64_t dim;
@@ -21,7 +22,10 @@ static PyObject *pick(const char *who, PyObject *self, PyObject *const *args, Py
     if (n + kw == 0 || args[0] == Py_None) return as_size ? tmpy_size(t->ndim, values) : tmpy_ints(t->ndim, values);
     int known = tmpy_as_int(args[0], &dim);
     if (known < 0) return NULL;
-    if (!known) return tmpy_error(PyExc_TypeError, kw ? "%s(): argument 'dim' must be int, not %s" : "%s(): argument 'dim' (position 1) must be int, not %s", who, tmpy_type_name(args[0]));
+    if (!known)
+        return tmpy_error(PyExc_TypeError,
+                          kw ? "%s(): argument 'dim' must be int, not %s" : "%s(): argument 'dim' (position 1) must be int, not %s", who,
+                          tmpy_type_name(args[0]));
     if (t->ndim == 0) return tmpy_error(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     dim = wrapped(dim, t->ndim, &ok);
     return ok ? PyLong_FromLongLong(values[dim]) : NULL;
@@ -63,7 +67,9 @@ static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *f = NULL;
     int format = TM_CONTIGUOUS;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", names, &f)) return NULL;
-    if (f && !tmpy_as_format(f, &format)) return tmpy_error(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not %s", tmpy_type_name(f));
+    if (f && !tmpy_as_format(f, &format))
+        return tmpy_error(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not %s",
+                          tmpy_type_name(f));
     if (format == TM_PRESERVE) return tmpy_error(PyExc_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
     return PyBool_FromLong(tmi_is_contiguous_as(tmpy_t(self), (tm_memory_format)format));
 }
@@ -96,7 +102,8 @@ TMPY_NOARGS(tolist)
     if (tmpy_override_method(self, "tolist", NULL, 0, NULL, &r)) return r;
     if (tmi_is_meta(t)) return tmpy_error(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->flags & (TMI_CONJ | TMI_NEG)) {
-        PyObject *plain = PyObject_CallMethod(self, "resolve_conj", NULL), *r2 = plain ? PyObject_CallMethod(plain, "resolve_neg", NULL) : NULL;
+        PyObject *plain = PyObject_CallMethod(self, "resolve_conj", NULL),
+                 *r2 = plain ? PyObject_CallMethod(plain, "resolve_neg", NULL) : NULL;
         Py_XDECREF(plain);
         r = r2 ? list_from(tmpy_t(r2), 0, tmi_data(tmpy_t(r2))) : NULL;
         Py_XDECREF(r2);
@@ -114,7 +121,9 @@ static PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs
     PyObject *value = Py_True;
     tm_tensor *t = tmpy_t(self);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", names, &value)) return NULL;
-    if (!PyBool_Check(value)) return tmpy_error(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s", tmpy_type_name(value));
+    if (!PyBool_Check(value))
+        return tmpy_error(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
+                          tmpy_type_name(value));
     if (value == Py_True && !tmi_is_float((tm_dtype)t->dtype) && !tmi_is_complex((tm_dtype)t->dtype))
         return tmpy_error(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients");
     return tmi_set_requires_grad(t, value == Py_True) == TM_OK ? Py_NewRef(self) : tmpy_raise();
@@ -139,16 +148,19 @@ TMPY_NOARGS(bump_version)
 
 static PyObject *is_same_size(PyObject *self, PyObject *other)
 {
-    if (!tmpy_is_tensor(other)) return tmpy_error(PyExc_TypeError, "is_same_size(): argument 'other' (position 1) must be Tensor, not %s", tmpy_type_name(other));
+    if (!tmpy_is_tensor(other))
+        return tmpy_error(PyExc_TypeError, "is_same_size(): argument 'other' (position 1) must be Tensor, not %s", tmpy_type_name(other));
     tm_tensor *a = tmpy_t(self), *b = tmpy_t(other);
     return PyBool_FromLong(a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof *a->sizes));
 }
 static PyObject *is_set_to(PyObject *self, PyObject *other)
 {
-    if (!tmpy_is_tensor(other)) return tmpy_error(PyExc_TypeError, "is_set_to(): argument 'tensor' (position 1) must be Tensor, not %s", tmpy_type_name(other));
+    if (!tmpy_is_tensor(other))
+        return tmpy_error(PyExc_TypeError, "is_set_to(): argument 'tensor' (position 1) must be Tensor, not %s", tmpy_type_name(other));
     tm_tensor *a = tmpy_t(self), *b = tmpy_t(other);
     size_t n = (size_t)a->ndim * sizeof *a->sizes;
-    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset && a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, n) && !memcmp(a->strides, b->strides, n));
+    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset && a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, n) &&
+                           !memcmp(a->strides, b->strides, n));
 }
 
 /* x.apply_(f): every element through a Python function, in place. */
@@ -172,7 +184,8 @@ static tm_status apply_rows(const tm_tensor *t, int d, char *p, PyObject *f)
 static PyObject *apply_(PyObject *self, PyObject *f)
 {
     tm_tensor *t = tmpy_t(self);
-    if (tmi_requires_grad(t)) return tmpy_error(PyExc_RuntimeError, "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.");
+    if (tmi_requires_grad(t))
+        return tmpy_error(PyExc_RuntimeError, "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.");
     if (t->device.type != TM_CPU) return tmpy_error(PyExc_TypeError, "apply_ is only implemented on CPU tensors");
     if (t->numel && apply_rows(t, 0, tmi_data(t), f) != TM_OK) return NULL;
     tmi_bump_version(t);
@@ -211,22 +224,44 @@ static PyObject *nonzero_function(PyObject *m, PyObject *const *args, Py_ssize_t
 {
     int as_tuple = 0;
     PyObject *input = NULL, *out = NULL;
-    const tmpy_field fields[] = {{"input", 'T', true, false, &input}, {"as_tuple", 'b', false, true, &as_tuple}, {"out", 'T', false, true, &out}};
+    const tmpy_field fields[] = {
+        {"input", 'T', true, false, &input}, {"as_tuple", 'b', false, true, &as_tuple}, {"out", 'T', false, true, &out}};
     return tmpy_fields("nonzero", fields, 3, args, n, kwnames) < 0 ? NULL : nonzero_columns(input, as_tuple, out);
 }
 PyMethodDef tmpy_torch_extra[] = {{"nonzero", TMPY_FN(nonzero_function), TMPY_FLAGS, NULL}, {NULL, NULL, 0, NULL}};
 
-PyMethodDef tmpy_hand_methods[] = {
-    {"nonzero", TMPY_FN(nonzero), TMPY_FLAGS, NULL},
-    {"set_", TMPY_FN(tmpy_set_), TMPY_FLAGS, NULL}, {"size", TMPY_FN(size), TMPY_FLAGS, NULL}, {"stride", TMPY_FN(stride), TMPY_FLAGS, NULL}, {"dim", dim, METH_NOARGS, NULL}, {"ndimension", dim, METH_NOARGS, NULL},
-    {"numel", numel, METH_NOARGS, NULL}, {"nelement", numel, METH_NOARGS, NULL}, {"element_size", element_size, METH_NOARGS, NULL},
-    {"storage_offset", storage_offset, METH_NOARGS, NULL}, {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"get_device", get_device, METH_NOARGS, NULL},
-    {"is_floating_point", is_floating_point, METH_NOARGS, NULL}, {"is_complex", is_complex, METH_NOARGS, NULL}, {"is_signed", is_signed, METH_NOARGS, NULL},
-    {"is_inference", is_inference, METH_NOARGS, NULL}, {"is_conj", is_conj, METH_NOARGS, NULL}, {"is_neg", is_neg, METH_NOARGS, NULL},
-    {"is_pinned", TMPY_FN(always_false), METH_NOARGS, NULL}, {"is_shared", is_shared, METH_NOARGS, NULL}, {"is_distributed", always_false, METH_NOARGS, NULL},
-    {"_is_view", is_view, METH_NOARGS, NULL}, {"untyped_storage", untyped_storage, METH_NOARGS, NULL},
-    {"is_contiguous", TMPY_FN(is_contiguous), METH_VARARGS | METH_KEYWORDS, NULL}, {"item", item, METH_NOARGS, NULL}, {"tolist", tolist, METH_NOARGS, NULL},
-    {"requires_grad_", TMPY_FN(requires_grad_), METH_VARARGS | METH_KEYWORDS, NULL}, {"retain_grad", retain_grad, METH_NOARGS, NULL},
-    {"detach", detach, METH_NOARGS, NULL}, {"detach_", detach_inplace, METH_NOARGS, NULL}, {"_bump_version", bump_version, METH_NOARGS, NULL},
-    {"is_same_size", is_same_size, METH_O, NULL}, {"is_set_to", is_set_to, METH_O, NULL}, {"apply_", apply_, METH_O, NULL},
-    {NULL, NULL, 0, NULL}};
+PyMethodDef tmpy_hand_methods[] = {{"nonzero", TMPY_FN(nonzero), TMPY_FLAGS, NULL},
+                                   {"set_", TMPY_FN(tmpy_set_), TMPY_FLAGS, NULL},
+                                   {"size", TMPY_FN(size), TMPY_FLAGS, NULL},
+                                   {"stride", TMPY_FN(stride), TMPY_FLAGS, NULL},
+                                   {"dim", dim, METH_NOARGS, NULL},
+                                   {"ndimension", dim, METH_NOARGS, NULL},
+                                   {"numel", numel, METH_NOARGS, NULL},
+                                   {"nelement", numel, METH_NOARGS, NULL},
+                                   {"element_size", element_size, METH_NOARGS, NULL},
+                                   {"storage_offset", storage_offset, METH_NOARGS, NULL},
+                                   {"data_ptr", data_ptr, METH_NOARGS, NULL},
+                                   {"get_device", get_device, METH_NOARGS, NULL},
+                                   {"is_floating_point", is_floating_point, METH_NOARGS, NULL},
+                                   {"is_complex", is_complex, METH_NOARGS, NULL},
+                                   {"is_signed", is_signed, METH_NOARGS, NULL},
+                                   {"is_inference", is_inference, METH_NOARGS, NULL},
+                                   {"is_conj", is_conj, METH_NOARGS, NULL},
+                                   {"is_neg", is_neg, METH_NOARGS, NULL},
+                                   {"is_pinned", TMPY_FN(always_false), METH_NOARGS, NULL},
+                                   {"is_shared", is_shared, METH_NOARGS, NULL},
+                                   {"is_distributed", always_false, METH_NOARGS, NULL},
+                                   {"_is_view", is_view, METH_NOARGS, NULL},
+                                   {"untyped_storage", untyped_storage, METH_NOARGS, NULL},
+                                   {"is_contiguous", TMPY_FN(is_contiguous), METH_VARARGS | METH_KEYWORDS, NULL},
+                                   {"item", item, METH_NOARGS, NULL},
+                                   {"tolist", tolist, METH_NOARGS, NULL},
+                                   {"requires_grad_", TMPY_FN(requires_grad_), METH_VARARGS | METH_KEYWORDS, NULL},
+                                   {"retain_grad", retain_grad, METH_NOARGS, NULL},
+                                   {"detach", detach, METH_NOARGS, NULL},
+                                   {"detach_", detach_inplace, METH_NOARGS, NULL},
+                                   {"_bump_version", bump_version, METH_NOARGS, NULL},
+                                   {"is_same_size", is_same_size, METH_O, NULL},
+                                   {"is_set_to", is_set_to, METH_O, NULL},
+                                   {"apply_", apply_, METH_O, NULL},
+                                   {NULL, NULL, 0, NULL}};

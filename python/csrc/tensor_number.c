@@ -9,14 +9,26 @@ typedef struct binary {
 } binary;
 
 enum { ADD, SUB, MUL, DIV, FLOORDIV, MOD, POW, MATMUL, AND, OR, XOR, LSHIFT, RSHIFT, LT, LE, EQ, NE, GT, GE, RSUB, N_BINARY };
-static binary binaries[N_BINARY] = {
-    [ADD] = {.name = "add", .inplace = "add_"}, [SUB] = {.name = "sub", .inplace = "sub_"}, [MUL] = {.name = "mul", .inplace = "mul_"},
-    [DIV] = {.name = "div", .inplace = "div_"}, [FLOORDIV] = {.name = "floor_divide", .inplace = "floor_divide_"},
-    [MOD] = {.name = "remainder", .inplace = "remainder_"}, [POW] = {.name = "pow", .inplace = "pow_"}, [MATMUL] = {.name = "matmul"},
-    [AND] = {.name = "bitwise_and", .inplace = "bitwise_and_"}, [OR] = {.name = "bitwise_or", .inplace = "bitwise_or_"},
-    [XOR] = {.name = "bitwise_xor", .inplace = "bitwise_xor_"}, [LSHIFT] = {.name = "__lshift__", .inplace = "__ilshift__"},
-    [RSHIFT] = {.name = "__rshift__", .inplace = "__irshift__"}, [LT] = {.name = "lt"}, [LE] = {.name = "le"}, [EQ] = {.name = "eq"}, [NE] = {.name = "ne"},
-    [GT] = {.name = "gt"}, [GE] = {.name = "ge"}, [RSUB] = {.name = "rsub"}};
+static binary binaries[N_BINARY] = {[ADD] = {.name = "add", .inplace = "add_"},
+                                    [SUB] = {.name = "sub", .inplace = "sub_"},
+                                    [MUL] = {.name = "mul", .inplace = "mul_"},
+                                    [DIV] = {.name = "div", .inplace = "div_"},
+                                    [FLOORDIV] = {.name = "floor_divide", .inplace = "floor_divide_"},
+                                    [MOD] = {.name = "remainder", .inplace = "remainder_"},
+                                    [POW] = {.name = "pow", .inplace = "pow_"},
+                                    [MATMUL] = {.name = "matmul"},
+                                    [AND] = {.name = "bitwise_and", .inplace = "bitwise_and_"},
+                                    [OR] = {.name = "bitwise_or", .inplace = "bitwise_or_"},
+                                    [XOR] = {.name = "bitwise_xor", .inplace = "bitwise_xor_"},
+                                    [LSHIFT] = {.name = "__lshift__", .inplace = "__ilshift__"},
+                                    [RSHIFT] = {.name = "__rshift__", .inplace = "__irshift__"},
+                                    [LT] = {.name = "lt"},
+                                    [LE] = {.name = "le"},
+                                    [EQ] = {.name = "eq"},
+                                    [NE] = {.name = "ne"},
+                                    [GT] = {.name = "gt"},
+                                    [GE] = {.name = "ge"},
+                                    [RSUB] = {.name = "rsub"}};
 static const tmpy_name *neg, *absolute, *invert, *positive, *reciprocal;
 
 static bool takes(const tmi_op *op, tmi_arg_type second)
@@ -149,7 +161,8 @@ static PyObject *raise_to(PyObject *a, PyObject *b, PyObject *mod) { return chan
 
 static PyObject *unary(const tmpy_name *name, PyObject *x)
 {
-    return name ? tmpy_call_method(name, x, NULL, 0, NULL) : tmpy_error(PyExc_NotImplementedError, "this operator is not part of this build");
+    return name ? tmpy_call_method(name, x, NULL, 0, NULL)
+                : tmpy_error(PyExc_NotImplementedError, "this operator is not part of this build");
 }
 static PyObject *negative(PyObject *x) { return unary(neg, x); }
 static PyObject *plus(PyObject *x) { return positive ? unary(positive, x) : Py_NewRef(x); }
@@ -157,7 +170,8 @@ static PyObject *absolute_of(PyObject *x) { return unary(absolute, x); }
 static PyObject *inverted(PyObject *x)
 {
     tm_dtype d = (tm_dtype)tmpy_t(x)->dtype;
-    if (d != TM_BOOL && !tmi_is_integral(d)) return tmpy_error(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    if (d != TM_BOOL && !tmi_is_integral(d))
+        return tmpy_error(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return unary(invert, x);
 }
 
@@ -179,7 +193,8 @@ static int one_element(PyObject *o, PyObject *error, const char *text, tm_scalar
 static int as_bool(PyObject *o)
 {
     tm_scalar s;
-    const char *text = tmpy_t(o)->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous";
+    const char *text = tmpy_t(o)->numel ? "Boolean value of Tensor with more than one value is ambiguous"
+                                        : "Boolean value of Tensor with no values is ambiguous";
     if (one_element(o, PyExc_RuntimeError, text, &s) < 0) return -1;
     switch (s.tag) {
     case TM_SCALAR_BOOL: return s.v.b;
@@ -221,15 +236,40 @@ static PyObject *as_index(PyObject *o)
     return s.tag == TM_SCALAR_BOOL ? PyLong_FromLong(s.v.b) : tmpy_from_scalar(s);
 }
 
-const PyType_Slot tmpy_number_slots[] = {
-    {Py_nb_add, add}, {Py_nb_subtract, subtract}, {Py_nb_multiply, multiply}, {Py_nb_true_divide, true_divide}, {Py_nb_floor_divide, floor_divide},
-    {Py_nb_remainder, remainder_of}, {Py_nb_power, power}, {Py_nb_matrix_multiply, matmul}, {Py_nb_and, bit_and}, {Py_nb_or, bit_or}, {Py_nb_xor, bit_xor},
-    {Py_nb_lshift, left_shift}, {Py_nb_rshift, right_shift}, {Py_nb_inplace_add, add_to}, {Py_nb_inplace_subtract, subtract_from},
-    {Py_nb_inplace_multiply, multiply_by}, {Py_nb_inplace_true_divide, divide_by}, {Py_nb_inplace_floor_divide, floor_divide_by},
-    {Py_nb_inplace_remainder, reduce_modulo}, {Py_nb_inplace_power, raise_to}, {Py_nb_inplace_and, and_with}, {Py_nb_inplace_or, or_with},
-    {Py_nb_inplace_xor, xor_with}, {Py_nb_inplace_lshift, shift_left_by}, {Py_nb_inplace_rshift, shift_right_by}, {Py_nb_negative, negative},
-    {Py_nb_positive, plus}, {Py_nb_absolute, absolute_of}, {Py_nb_invert, inverted}, {Py_nb_bool, as_bool}, {Py_nb_int, as_int}, {Py_nb_float, as_float},
-    {Py_nb_index, as_index}, {Py_tp_richcompare, compare}};
+const PyType_Slot tmpy_number_slots[] = {{Py_nb_add, add},
+                                         {Py_nb_subtract, subtract},
+                                         {Py_nb_multiply, multiply},
+                                         {Py_nb_true_divide, true_divide},
+                                         {Py_nb_floor_divide, floor_divide},
+                                         {Py_nb_remainder, remainder_of},
+                                         {Py_nb_power, power},
+                                         {Py_nb_matrix_multiply, matmul},
+                                         {Py_nb_and, bit_and},
+                                         {Py_nb_or, bit_or},
+                                         {Py_nb_xor, bit_xor},
+                                         {Py_nb_lshift, left_shift},
+                                         {Py_nb_rshift, right_shift},
+                                         {Py_nb_inplace_add, add_to},
+                                         {Py_nb_inplace_subtract, subtract_from},
+                                         {Py_nb_inplace_multiply, multiply_by},
+                                         {Py_nb_inplace_true_divide, divide_by},
+                                         {Py_nb_inplace_floor_divide, floor_divide_by},
+                                         {Py_nb_inplace_remainder, reduce_modulo},
+                                         {Py_nb_inplace_power, raise_to},
+                                         {Py_nb_inplace_and, and_with},
+                                         {Py_nb_inplace_or, or_with},
+                                         {Py_nb_inplace_xor, xor_with},
+                                         {Py_nb_inplace_lshift, shift_left_by},
+                                         {Py_nb_inplace_rshift, shift_right_by},
+                                         {Py_nb_negative, negative},
+                                         {Py_nb_positive, plus},
+                                         {Py_nb_absolute, absolute_of},
+                                         {Py_nb_invert, inverted},
+                                         {Py_nb_bool, as_bool},
+                                         {Py_nb_int, as_int},
+                                         {Py_nb_float, as_float},
+                                         {Py_nb_index, as_index},
+                                         {Py_tp_richcompare, compare}};
 const int tmpy_n_number_slots = sizeof tmpy_number_slots / sizeof *tmpy_number_slots;
 
 static void resolve_or(binary *b, const char *name, const char *inplace)

@@ -53,8 +53,10 @@ PyObject *tmpy_wrap_as(PyTypeObject *type, tm_tensor *t)
 {
     if (!t) return tmpy_raise();
     if (type == tmpy_Tensor && !t->pyobj) return tmpy_wrap(t);
-    PyObject *o = t->pyobj ? tmpy_error(PyExc_RuntimeError, "Creating a new Tensor subclass %s but the raw Tensor object is already associated to "
-                                        "a python object of type %s", ((PyTypeObject *)type)->tp_name, tmpy_type_name(t->pyobj))
+    PyObject *o = t->pyobj ? tmpy_error(PyExc_RuntimeError,
+                                        "Creating a new Tensor subclass %s but the raw Tensor object is already associated to "
+                                        "a python object of type %s",
+                                        ((PyTypeObject *)type)->tp_name, tmpy_type_name(t->pyobj))
                            : tmpy_alloc(type);
     if (!o) {
         tmi_release(t);
@@ -125,7 +127,8 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", names, &cls, &data, &require_grad)) return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, tmpy_Tensor))
         return tmpy_error(PyExc_TypeError, "cls must be a subclass of Tensor");
-    if (!tmpy_is_tensor(data)) return tmpy_error(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s", tmpy_type_name(data));
+    if (!tmpy_is_tensor(data))
+        return tmpy_error(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s", tmpy_type_name(data));
     tm_dtype d = (tm_dtype)tmpy_t(data)->dtype;
     if (require_grad && !tmi_is_float(d) && !tmi_is_complex(d))
         return tmpy_error(PyExc_RuntimeError, "Only Tensors of floating point and complex dtype can require gradients");
@@ -164,7 +167,8 @@ static PyMemberDef members[] = {{"__dictoffset__", Py_T_PYSSIZET, 0, Py_READONLY
 /* All methods in one table; the first of equal names wins, so hand-written ones go before the generated. */
 static PyMethodDef *gather_methods(void)
 {
-    PyMethodDef *tables[] = {object_methods, tmpy_hand_methods, tmpy_convert_methods, tmpy_interop_methods, tmpy_dlpack_methods, tmpy_hook_methods, tmpy_engine_methods, tmpy_tensor_methods};
+    PyMethodDef *tables[] = {object_methods,      tmpy_hand_methods, tmpy_convert_methods, tmpy_interop_methods,
+                             tmpy_dlpack_methods, tmpy_hook_methods, tmpy_engine_methods,  tmpy_tensor_methods};
     size_t n = 1;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (PyMethodDef *m = tables[i]; m->ml_name; m++) n++;

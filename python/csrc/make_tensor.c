@@ -25,12 +25,17 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t n, PyObje
     tm_dtype dtype = TM_DTYPE_DEFAULT;
     tm_device device = no_device;
     int requires_grad = 0, pin = 0;
-    const tmpy_field fields[] = {{"data", 'O', true, false, &data}, {"dtype", 'd', false, true, &dtype}, {"device", 'D', false, true, &device},
-                                 {"pin_memory", 'b', false, true, &pin}, {"requires_grad", 'b', false, true, &requires_grad}};
+    const tmpy_field fields[] = {{"data", 'O', true, false, &data},
+                                 {"dtype", 'd', false, true, &dtype},
+                                 {"device", 'D', false, true, &device},
+                                 {"pin_memory", 'b', false, true, &pin},
+                                 {"requires_grad", 'b', false, true, &requires_grad}};
     if (tmpy_fields("tensor", fields, 5, args, n, kwnames) < 0) return NULL;
-    if (tmpy_is_tensor(data) &&
-        PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
-                     "rather than torch.tensor(sourceTensor).", 1) < 0)
+    if (tmpy_is_tensor(data) && PyErr_WarnEx(PyExc_UserWarning,
+                                             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                                             "sourceTensor.detach().clone().requires_grad_(True), "
+                                             "rather than torch.tensor(sourceTensor).",
+                                             1) < 0)
         return NULL;
     if (device.type == TM_DEVICE_DEFAULT && tmpy_is_tensor(data)) device = tmpy_t(data)->device;
     return finish(tmpy_tensor_from_data(data, dtype, or_default(device), "new"), requires_grad);
@@ -41,9 +46,11 @@ static PyObject *shared_or_copied(PyObject *data, tm_dtype dtype, tm_device devi
 {
     if (tmpy_is_tensor(data)) {
         tm_tensor *t = tmpy_t(data);
-        bool same = (dtype == TM_DTYPE_DEFAULT || dtype == (tm_dtype)t->dtype) && (device.type == TM_DEVICE_DEFAULT || device.type == t->device.type);
+        bool same = (dtype == TM_DTYPE_DEFAULT || dtype == (tm_dtype)t->dtype) &&
+                    (device.type == TM_DEVICE_DEFAULT || device.type == t->device.type);
         if (same) return Py_NewRef(data);
-        PyObject *d = dtype == TM_DTYPE_DEFAULT ? Py_NewRef(Py_None) : tmpy_dtype(dtype), *v = device.type == TM_DEVICE_DEFAULT ? Py_NewRef(Py_None) : tmpy_device_new(device);
+        PyObject *d = dtype == TM_DTYPE_DEFAULT ? Py_NewRef(Py_None) : tmpy_dtype(dtype),
+                 *v = device.type == TM_DEVICE_DEFAULT ? Py_NewRef(Py_None) : tmpy_device_new(device);
         return PyObject_CallMethod(data, "to", "NN", v, d);
     }
     if (tmpy_is_numpy_array(data)) {
@@ -62,7 +69,8 @@ static PyObject *as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t n, PyO
     PyObject *data = NULL;
     tm_dtype dtype = TM_DTYPE_DEFAULT;
     tm_device device = no_device;
-    const tmpy_field fields[] = {{"data", 'O', true, false, &data}, {"dtype", 'd', false, false, &dtype}, {"device", 'D', false, false, &device}};
+    const tmpy_field fields[] = {
+        {"data", 'O', true, false, &data}, {"dtype", 'd', false, false, &dtype}, {"device", 'D', false, false, &device}};
     if (tmpy_fields("as_tensor", fields, 3, args, n, kwnames) < 0) return NULL;
     return shared_or_copied(data, dtype, device);
 }
@@ -73,8 +81,11 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t n, PyObj
     tm_dtype dtype = TM_DTYPE_DEFAULT;
     tm_device device = no_device;
     int requires_grad = 0, copy = -1;
-    const tmpy_field fields[] = {{"obj", 'O', true, false, &data}, {"dtype", 'd', false, true, &dtype}, {"device", 'D', false, true, &device},
-                                 {"copy", 'b', false, true, &copy}, {"requires_grad", 'b', false, true, &requires_grad}};
+    const tmpy_field fields[] = {{"obj", 'O', true, false, &data},
+                                 {"dtype", 'd', false, true, &dtype},
+                                 {"device", 'D', false, true, &device},
+                                 {"copy", 'b', false, true, &copy},
+                                 {"requires_grad", 'b', false, true, &requires_grad}};
     if (tmpy_fields("asarray", fields, 5, args, n, kwnames) < 0) return NULL;
     PyObject *r = NULL;
     tm_storage *s = tmpy_storage_of(data);
@@ -118,20 +129,29 @@ static void release_buffer(void *ctx)
 
 static int check_span(Py_ssize_t len, int64_t count, int64_t offset, int64_t item, int64_t *out)
 {
-    if (len <= 0 || count == 0) return PyErr_Format(PyExc_ValueError, "both buffer length (%zd) and count (%lld) must not be 0", len, (long long)count), -1;
+    if (len <= 0 || count == 0)
+        return PyErr_Format(PyExc_ValueError, "both buffer length (%zd) and count (%lld) must not be 0", len, (long long)count), -1;
     if (offset < 0 || offset >= len)
-        return PyErr_Format(PyExc_ValueError, "offset (%lld bytes) must be non-negative and no greater than buffer length (%zd bytes) minus 1", (long long)offset, len), -1;
+        return PyErr_Format(PyExc_ValueError,
+                            "offset (%lld bytes) must be non-negative and no greater than buffer length (%zd bytes) minus 1",
+                            (long long)offset, len),
+               -1;
     if (count < 0) {
         if ((len - offset) % item)
-            return PyErr_Format(PyExc_ValueError, "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)", (long long)(len - offset),
-                                (long long)offset, (long long)item), -1;
+            return PyErr_Format(PyExc_ValueError,
+                                "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)",
+                                (long long)(len - offset), (long long)offset, (long long)item),
+                   -1;
         *out = (len - offset) / item;
         return 0;
     }
     *out = count;
     if (count > (len - offset) / item)
-        return PyErr_Format(PyExc_ValueError, "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer length (%zd bytes)",
-                            (long long)count, (long long)item, (long long)offset, len), -1;
+        return PyErr_Format(PyExc_ValueError,
+                            "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer "
+                            "length (%zd bytes)",
+                            (long long)count, (long long)item, (long long)offset, len),
+               -1;
     return 0;
 }
 
@@ -141,8 +161,11 @@ static PyObject *frombuffer(PyObject *m, PyObject *const *args, Py_ssize_t n, Py
     tm_dtype dtype = TM_DTYPE_DEFAULT;
     int64_t count = -1, offset = 0, numel;
     int requires_grad = 0;
-    const tmpy_field fields[] = {{"buffer", 'O', true, false, &source}, {"dtype", 'd', true, true, &dtype}, {"count", 'i', false, true, &count},
-                                 {"offset", 'i', false, true, &offset}, {"requires_grad", 'b', false, true, &requires_grad}};
+    const tmpy_field fields[] = {{"buffer", 'O', true, false, &source},
+                                 {"dtype", 'd', true, true, &dtype},
+                                 {"count", 'i', false, true, &count},
+                                 {"offset", 'i', false, true, &offset},
+                                 {"requires_grad", 'b', false, true, &requires_grad}};
     if (tmpy_fields("frombuffer", fields, 5, args, n, kwnames) < 0) return NULL;
     if (!PyObject_CheckBuffer(source)) return tmpy_error(PyExc_ValueError, "object does not implement Python buffer protocol.");
     held_buffer *b = PyMem_Malloc(sizeof *b);
@@ -153,9 +176,13 @@ static PyObject *frombuffer(PyObject *m, PyObject *const *args, Py_ssize_t n, Py
     }
     int ok = check_span(b->view.len, count, offset, (int64_t)tmi_dtypes[dtype].size, &numel);
     if (!ok && b->view.readonly)
-        ok = PyErr_WarnEx(PyExc_UserWarning, "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
-                          "(supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or make it writable before converting it to a "
-                          "tensor. This type of warning will be suppressed for the rest of this program.", 1);
+        ok = PyErr_WarnEx(PyExc_UserWarning,
+                          "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write "
+                          "to the underlying "
+                          "(supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or make "
+                          "it writable before converting it to a "
+                          "tensor. This type of warning will be suppressed for the rest of this program.",
+                          1);
     tm_tensor *t = ok < 0 ? NULL : tm_tensor_wrap(1, &numel, NULL, dtype, (char *)b->view.buf + offset, release_buffer, b);
     if (t) return finish(t, requires_grad);
     PyBuffer_Release(&b->view);
@@ -178,9 +205,12 @@ static PyObject *invalid_new(PyObject *args, PyObject *kwargs)
         Py_SETREF(keys, PyUnicode_FromFormat("%U%s%U", keys, PyUnicode_GetLength(keys) ? ", " : "", key));
     }
     if (text && keys)
-        PyErr_Format(PyExc_TypeError, "%U), but expected one of:\n * (*, torch.device device = None)\n%s%U%s * (torch.Storage storage)\n * (Tensor other)\n * (tuple of ints size, *, "
-                     "torch.device device = None)\n * (object data, *, torch.device device = None)\n", text,
-                     alone ? "      didn't match because some of the keywords were incorrect: " : "", alone ? keys : text, alone ? "\n" : "");
+        PyErr_Format(PyExc_TypeError,
+                     "%U), but expected one of:\n * (*, torch.device device = None)\n%s%U%s * (torch.Storage storage)\n * (Tensor other)\n "
+                     "* (tuple of ints size, *, "
+                     "torch.device device = None)\n * (object data, *, torch.device device = None)\n",
+                     text, alone ? "      didn't match because some of the keywords were incorrect: " : "", alone ? keys : text,
+                     alone ? "\n" : "");
     Py_XDECREF(text);
     Py_XDECREF(keys);
     return NULL;
@@ -193,8 +223,12 @@ static tm_tensor *of_size(PyObject *sizes_object, tm_dtype dtype, tm_device devi
     if (n > TMI_MAX_DIMS) return PyErr_SetString(PyExc_ValueError, "too many dimensions"), NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         if (tmpy_as_int(PyTuple_GetItem(sizes_object, i), &sizes[i]) != 1)
-            return PyErr_Occurred() ? NULL : (PyErr_Format(PyExc_TypeError, "new(): argument 'size' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
-                                                          i + 1, tmpy_type_name(PyTuple_GetItem(sizes_object, i))), NULL);
+            return PyErr_Occurred() ? NULL
+                                    : (PyErr_Format(PyExc_TypeError,
+                                                    "new(): argument 'size' failed to unpack the object at pos %zd with error \"type must "
+                                                    "be tuple of ints,but got %s\"",
+                                                    i + 1, tmpy_type_name(PyTuple_GetItem(sizes_object, i))),
+                                       NULL);
     tm_tensor *t = tmi_tensor_new((int)n, sizes, NULL, dtype, device);
     if (!t) tmpy_raise();
     return t;
@@ -203,11 +237,13 @@ static tm_tensor *of_size(PyObject *sizes_object, tm_dtype dtype, tm_device devi
 static tm_tensor *legacy(PyObject *args, PyObject *kwargs, tm_dtype dtype, tm_device device)
 {
     Py_ssize_t n = PyTuple_Size(args);
-    PyObject *first = n ? PyTuple_GetItem(args, 0) : NULL, *given = kwargs ? PyDict_GetItemString(kwargs, "data") : NULL, *where = kwargs ? PyDict_GetItemString(kwargs, "device") : NULL;
+    PyObject *first = n ? PyTuple_GetItem(args, 0) : NULL, *given = kwargs ? PyDict_GetItemString(kwargs, "data") : NULL,
+             *where = kwargs ? PyDict_GetItemString(kwargs, "device") : NULL;
     Py_ssize_t known = (given != NULL) + (where != NULL);
     int64_t ignored;
     if (kwargs && PyDict_Size(kwargs) > known) return invalid_new(args, kwargs), NULL;
-    if (where && where != Py_None && tmpy_as_device(where, &device) != 1) return PyErr_Occurred() ? NULL : (invalid_new(args, kwargs), NULL);
+    if (where && where != Py_None && tmpy_as_device(where, &device) != 1)
+        return PyErr_Occurred() ? NULL : (invalid_new(args, kwargs), NULL);
     if (!first) first = given;
     if (!first) {
         int64_t none = 0;
@@ -236,7 +272,8 @@ static tm_tensor *legacy(PyObject *args, PyObject *kwargs, tm_dtype dtype, tm_de
         }
         return t;
     }
-    if (!PySequence_Check(first)) return PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", tmpy_type_name(first)), NULL;
+    if (!PySequence_Check(first))
+        return PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", tmpy_type_name(first)), NULL;
     return tmpy_tensor_from_data(first, dtype, device, "new");
 }
 
@@ -262,6 +299,7 @@ static PyObject *legacy_new(PyObject *m, PyObject *args)
     return t ? tmpy_wrap(t) : NULL;
 }
 
-static PyMethodDef functions[] = {{"tensor", TMPY_FN(tensor), TMPY_FLAGS, NULL}, {"as_tensor", TMPY_FN(as_tensor), TMPY_FLAGS, NULL}, {"asarray", TMPY_FN(asarray), TMPY_FLAGS, NULL},
-                                  {"frombuffer", TMPY_FN(frombuffer), TMPY_FLAGS, NULL}, {"_legacy_new", legacy_new, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"tensor", TMPY_FN(tensor), TMPY_FLAGS, NULL},   {"as_tensor", TMPY_FN(as_tensor), TMPY_FLAGS, NULL},
+                                  {"asarray", TMPY_FN(asarray), TMPY_FLAGS, NULL}, {"frombuffer", TMPY_FN(frombuffer), TMPY_FLAGS, NULL},
+                                  {"_legacy_new", legacy_new, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 int tmpy_creation_init(PyObject *m) { return PyModule_AddFunctions(m, functions); }

@@ -2,7 +2,8 @@
  * index_put_. The basic part is walked from left to right on a view that grows; tensors are recorded at the dimension where they stand. */
 #include "glue.h"
 
-static const tmi_op *select_op, *slice_op, *unsqueeze_op, *alias_op, *index_op, *index_put_op, *expand_op, *view_op, *copy_op, *fill_op, *fill_tensor_op;
+static const tmi_op *select_op, *slice_op, *unsqueeze_op, *alias_op, *index_op, *index_put_op, *expand_op, *view_op, *copy_op, *fill_op,
+    *fill_tensor_op;
 
 typedef struct walk {
     tm_tensor *t;                        /* the view so far, owned */
@@ -35,10 +36,14 @@ static int step(walk *w, const tmi_op *op, const tmi_value *more, int n)
 static int select_at(walk *w, int64_t i)
 {
     if (w->t->ndim == 0)
-        return PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"), -1;
+        return PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+                                                 "C++ to convert a 0-dim tensor to a number"),
+               -1;
     int64_t n = w->t->sizes[w->dim];
     if (TMI_UNLIKELY(i < -n || i >= n))
-        return PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, w->source_dim, (long long)n), -1;
+        return PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, w->source_dim,
+                            (long long)n),
+               -1;
     tmi_value v[2] = {tmi_v_int(w->dim), tmi_v_int(i)};
     return step(w, select_op, v, 2);
 }
@@ -126,7 +131,10 @@ static int sequence_at(walk *w, PyObject *o)
 
 static int refuse(PyObject *o)
 {
-    return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", tmpy_type_name(o)), -1;
+    return PyErr_Format(PyExc_IndexError,
+                        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+                        tmpy_type_name(o)),
+           -1;
 }
 
 /* An integer, by type or through __index__ (numpy's are). */
@@ -312,7 +320,10 @@ static int put(walk *w, tm_tensor *value)
     tm_tensor *stripped = without_leading_ones(value);
     if (!stripped) return -1;
     if (!index_put_op) return tmi_release(stripped), tmpy_need_op("index_put", ""), -1;
-    tmi_value v[4] = {tmi_v_tensor(w->t), {.tag = TMI_V_TENSORS, .len = (uint32_t)w->n_index, .u.tensors = w->index}, tmi_v_tensor(stripped), tmi_v_bool(false)};
+    tmi_value v[4] = {tmi_v_tensor(w->t),
+                      {.tag = TMI_V_TENSORS, .len = (uint32_t)w->n_index, .u.tensors = w->index},
+                      tmi_v_tensor(stripped),
+                      tmi_v_bool(false)};
     int r = run_inplace(index_put_op, v);
     tmi_release(stripped);
     return r;
@@ -327,8 +338,12 @@ static int fill(tm_tensor *t, tm_scalar s)
 /* The number as a tensor of t's dtype. */
 static tm_tensor *number_like(tm_tensor *t, tm_scalar s)
 {
-    if (s.tag == TM_SCALAR_C128 && !tmi_is_complex((tm_dtype)t->dtype)) return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
-                                                                                     t->dtype == TM_F64 ? "double" : t->dtype == TM_F32 ? "float" : tmi_dtypes[t->dtype].name), NULL;
+    if (s.tag == TM_SCALAR_C128 && !tmi_is_complex((tm_dtype)t->dtype))
+        return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+                            t->dtype == TM_F64   ? "double"
+                            : t->dtype == TM_F32 ? "float"
+                                                 : tmi_dtypes[t->dtype].name),
+               NULL;
     tm_tensor *r = tmi_scalar_tensor(s, (tm_dtype)t->dtype, false);
     if (!r) tmpy_raise();
     return r;
@@ -348,7 +363,10 @@ static int assign(walk *w, PyObject *self, PyObject *value)
     }
     int known = tmpy_as_scalar(value, &s);
     if (known < 0) return -1;
-    if (!known) return PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", tmpy_type_name(value), tmi_dtypes[tmpy_t(self)->dtype].type_name), -1;
+    if (!known)
+        return PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", tmpy_type_name(value),
+                            tmi_dtypes[tmpy_t(self)->dtype].type_name),
+               -1;
     tm_tensor *number = number_like(w->t, s);
     if (!number) return -1;
     int r = w->n_index ? put(w, number) : fill(w->t, s);
@@ -400,7 +418,10 @@ static int contains(PyObject *o, PyObject *x)
     tm_scalar s;
     int known = tmpy_is_tensor(x) ? 1 : tmpy_as_scalar(x, &s);
     if (known < 0) return -1;
-    if (!known) return PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.", (PyObject *)Py_TYPE(x)), -1;
+    if (!known)
+        return PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                            (PyObject *)Py_TYPE(x)),
+               -1;
     PyObject *same = PyObject_RichCompare(o, x, Py_EQ), *any = same ? PyObject_CallMethod(same, "any", NULL) : NULL;
     int r = any ? PyObject_IsTrue(any) : -1;
     Py_XDECREF(same);
@@ -408,7 +429,8 @@ static int contains(PyObject *o, PyObject *x)
     return r;
 }
 
-const PyType_Slot tmpy_index_slots[] = {{Py_mp_subscript, get}, {Py_mp_ass_subscript, set}, {Py_mp_length, length}, {Py_tp_iter, iterate}, {Py_sq_contains, contains}};
+const PyType_Slot tmpy_index_slots[] = {
+    {Py_mp_subscript, get}, {Py_mp_ass_subscript, set}, {Py_mp_length, length}, {Py_tp_iter, iterate}, {Py_sq_contains, contains}};
 const int tmpy_n_index_slots = sizeof tmpy_index_slots / sizeof *tmpy_index_slots;
 
 int tmpy_index_init(PyObject *m)
