@@ -61,11 +61,21 @@ static int function_traverse(PyObject *o, visitproc visit, void *arg)
 }
 
 /* ---- the node's callbacks */
-static PyObject *gradients(tm_tensor **g, int n)
+/* A gradient that did not come is zeros, unless set_materialize_grads(False) asked for None. */
+static PyObject *gradient(const tmi_node *node, tm_tensor *g, int i)
 {
+    const tmi_result_info *r = &node->results[i];
+    if (g || !node->materialize || !r->defined) return tmpy_wrap_borrowed(g);
+    tm_tensor *zeros = tmi_do_full(r->ndim, r->sizes, (tm_dtype)r->dtype, r->device, 0);
+    return zeros ? tmpy_wrap(zeros) : tmpy_raise();
+}
+
+static PyObject *gradients(const tmi_node *node, tm_tensor **g)
+{
+    int n = node->n_results;
     PyObject *t = PyTuple_New(n);
     for (int i = 0; t && i < n; i++) {
-        PyObject *x = tmpy_wrap_borrowed(g[i]);
+        PyObject *x = gradient(node, g[i], i);
         if (!x || PyTuple_SetItem(t, i, x) < 0) Py_CLEAR(t);
     }
     return t;
@@ -101,7 +111,7 @@ static tm_status take_gradients(tmi_node *n, PyObject *r, tm_tensor **inputs)
 static tm_status run_backward(tmi_node *n, tm_tensor **grads, tm_tensor **inputs)
 {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *ctx = n->custom_ctx, *args = gradients(grads, n->n_results), *apply = args ? PyObject_GetAttrString(ctx, "apply") : NULL;
+    PyObject *ctx = n->custom_ctx, *args = gradients(n, grads), *apply = args ? PyObject_GetAttrString(ctx, "apply") : NULL;
     PyObject *r = apply ? PyObject_CallObject(apply, args) : NULL;
     Py_XDECREF(args);
     Py_XDECREF(apply);

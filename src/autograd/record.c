@@ -216,13 +216,13 @@ static bool records(const tmi_op *op, const tmi_value *args, const tm_tensor *t,
 static tm_status record_outputs(const tmi_op *op, const tmi_value *args, uint32_t needs, outputs o)
 {
     int64_t result_dims = 0, *dims;
-    bool any = false;
+    uint64_t recorded = 0;   /* of the first 64 results; further ones are asked again */
     for (int k = 0; k < o.n; k++) {
         if (!o.t[k]) continue;
-        any |= records(op, args, o.t[k], k);
+        if (records(op, args, o.t[k], k)) recorded |= UINT64_C(1) << (k < 63 ? k : 63);
         result_dims += o.t[k]->ndim;
     }
-    if (!any) return TM_OK;
+    if (!recorded) return TM_OK;
     plan p = make_plan(op, args, needs);
     tmi_node *n = build_node(&p, o.n, result_dims, false, &dims);
     if (TMI_UNLIKELY(!n)) return tm_error_status();
@@ -231,7 +231,8 @@ static tm_status record_outputs(const tmi_op *op, const tmi_value *args, uint32_
         if (!o.t[k]) continue;
         dims = place_info(&n->results[k], o.t[k], dims);
         if (k < 32 && (p.save_results >> k & 1)) status = tmi_save(&n->saved_results[k], o.t[k], k);
-        if (status == TM_OK && records(op, args, o.t[k], k)) status = tmi_set_history(o.t[k], n, k);
+        bool wanted = k < 63 ? recorded >> k & 1 : records(op, args, o.t[k], k);
+        if (status == TM_OK && wanted) status = tmi_set_history(o.t[k], n, k);
     }
     tmi_node_release(n);
     return status;

@@ -145,16 +145,23 @@ static void destroy(tmi_node *n)
     tmi_free(n, n->nbytes);
 }
 
+/* True if that was the last one. The only owner of a node needs no locked instruction: nobody else can take a reference, except to an
+ * accumulator, which its leaf can still find. */
+static bool drop_reference(tmi_node *n)
+{
+    if (n->kind != TMI_NODE_ACCUMULATE && atomic_load_explicit(&n->refs, memory_order_acquire) == 1) return true;
+    uint64_t old = atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel);
+    if (TMI_UNLIKELY(old == (TMI_HAS_PYOBJECT | 2)) && tmi_glue.node_count) tmi_glue.node_count(n, -1);
+    return (old & ~TMI_HAS_PYOBJECT) == 1;
+}
+
 /* A node whose count is zero joins the list; the outermost release on this thread works the list off. Whatever destroy() releases (edges,
  * saved tensors and through them their grad_fn) only adds to the list, so the stack stays flat. */
 void tmi_node_release(tmi_node *n)
 {
     static __thread tmi_node *dying __attribute__((tls_model("initial-exec")));
     static __thread bool working __attribute__((tls_model("initial-exec")));
-    if (!n) return;
-    uint64_t old = atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel);
-    if (TMI_UNLIKELY(old == (TMI_HAS_PYOBJECT | 2)) && tmi_glue.node_count) tmi_glue.node_count(n, -1);
-    if ((old & ~TMI_HAS_PYOBJECT) != 1) return;
+    if (!n || !drop_reference(n)) return;
     n->next_dying = dying;
     dying = n;
     if (working) return;

@@ -358,6 +358,15 @@ static tm_status write_results(const tmi_op *op, tmi_out *r, tm_tensor **given, 
     return status;
 }
 
+/* A tensor that was filled in place while it was made counts as unchanged, as far as nobody has seen it in between. */
+static void forget_changes(tmi_out *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        tm_tensor *t = r->t[i];
+        if (t && !t->grad_meta && tmi_ref_count(t) == 1 && t->storage->refs == 1) atomic_store_explicit(t->version, 0, memory_order_relaxed);
+    }
+}
+
 /* A body runs in a scope of its own, so that no early return leaks. */
 static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out, tmi_form form)
 {
@@ -370,9 +379,7 @@ static tm_status run_body(const tmi_op *op, const tmi_value *args, tmi_out *out,
     if (status != TM_OK) return status;
     if (form == TMI_FORM_PLAIN) {
         *out = r;
-        /* a factory's result is new: how it was filled is no change that anyone could have seen */
-        for (int i = 0; !op->tensor_args && i < r.n; i++)
-            if (r.t[i]) atomic_store_explicit(r.t[i]->version, 0, memory_order_relaxed);
+        forget_changes(&r);
         if (op->mutates) bump(op, args, out, form);
         return TM_OK;
     }
