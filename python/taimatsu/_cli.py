@@ -41,5 +41,8 @@ def main(argv=None):
     inspect = commands.add_parser("inspect", help="what a .pt or .safetensors file holds")
     inspect.add_argument("file")
     inspect.set_defaults(call=_inspect)
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["run"] and argv[1:2] not in (["-h"], ["--help"]):     # what follows is the program's own, options included
+        return _run(argparse.Namespace(command=argv[1:]))
     args = parser.parse_args(argv)
     return args.call(args)
