@@ -23,6 +23,7 @@ def _gather():
         for name in dir(source):
             if not name.startswith("__") and name not in space and not name.startswith("_linalg") and name not in _HIDDEN:
                 space[name] = getattr(source, name)
+    space["legacy_contiguous_format"] = _core.legacy_contiguous_format
     for name in _functional.__all__:
         if hasattr(_functional, name):
             space[name] = getattr(_functional, name)
@@ -57,7 +58,7 @@ for _module, _names in {
         _NAMES[_name] = _module
 _MODULES = {"nn", "optim", "utils", "autograd", "serialization", "random", "linalg", "special", "fft", "func", "testing", "overrides",
             "return_types", "storage", "types", "torch_version", "version", "backends", "cuda", "mps", "xpu", "mtia", "cpu", "accelerator",
-            "compiler", "jit", "distributed", "safetensors", "_utils", "_tensor"}
+            "compiler", "jit", "distributed", "safetensors", "amp", "_utils", "_tensor"}
 for _name in _NAMES:
     globals().pop(_name, None)      # ours go before the extension's
 

@@ -165,12 +165,18 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _F.cdist(x1, x2, p, modes[compute_mode])
 
 
+def _grown(n, t):
+    if t.dim() == 0:
+        return t.reshape((1,) * n)
+    if n >= 2 and t.dim() == 1:
+        t = t.unsqueeze(0)
+        return t.unsqueeze(-1) if n == 3 else t
+    return t.unsqueeze(-1) if n == 3 and t.dim() == 2 else t
+
+
 def _at_least(n, tensors):
-    name = f"atleast_{n}d"
-    if len(tensors) == 1:
-        one = tensors[0]
-        return getattr(_F, name)(tuple(one) if isinstance(one, list) else one)
-    return getattr(_F, name)(tensors)
+    one = tensors[0] if len(tensors) == 1 else tensors
+    return tuple(_grown(n, t) for t in one) if isinstance(one, (list, tuple)) else _grown(n, one)
 
 
 def atleast_1d(*tensors):
@@ -264,7 +270,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
 def _drop_missing():
     """Take away what the extension has no operator for: a name that exists works."""
     needs = {"einsum": "einsum", "tensordot": "tensordot",
-             "block_diag": "block_diag", "cdist": "cdist", "atleast_1d": "atleast_1d", "atleast_2d": "atleast_2d", "atleast_3d": "atleast_3d",
+             "block_diag": "block_diag", "cdist": "cdist",
              "chain_matmul": "chain_matmul", "unique": "_unique2", "unique_consecutive": "unique_consecutive", "stft": "stft"}
     for name, operator in needs.items():
         if not hasattr(_F, operator):

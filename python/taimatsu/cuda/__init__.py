@@ -60,3 +60,10 @@ def _absent(*args, **kwargs):
 
 init = current_device = set_device = get_device_name = get_device_properties = get_device_capability = synchronize = _absent
 get_rng_state = set_rng_state = current_stream = default_stream = mem_get_info = _absent
+
+
+def __getattr__(name):
+    if name == "amp":
+        import importlib
+        return importlib.import_module(f"{__name__}.amp")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
