@@ -163,7 +163,8 @@ static tm_status fail_version(const tmi_saved *s, tmi_node *owner, uint64_t now)
     const tmi_grad_meta *m = s->t->grad_meta;
     const tmi_node *made = s->result >= 0 ? owner : m ? m->grad_fn : NULL;
     if (made)
-        snprintf(which, sizeof which, ", which is output %d of %.*s,", s->result >= 0 ? s->result : m->output_nr, short_name(made->name), made->name);
+        snprintf(which, sizeof which, ", which is output %d of %s%.*s,", s->result >= 0 ? s->result : m->output_nr,
+                 made->kind == TMI_NODE_COPY_SLICES ? "torch::autograd::" : "", short_name(made->name), made->name);
     write_note(s, owner, made);
     const char *hint = tmi_anomaly_enabled()
                            ? "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "

@@ -364,6 +364,15 @@ static void run_walk(tmk_loop *loop, const call *c, const tmi_operand *in, tm_te
     tmk_walk_run(&w);
 }
 
+/* No loop for this dtype, in PyTorch's words. */
+static tm_status unsupported(int kernel, tm_dtype dtype)
+{
+    TMI_REQUIRE(kernel != TMK_PW_NEG || dtype != TM_BOOL, TM_INVALID, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
+                "to invert a mask, use the `~` or `logical_not()` operator instead.");
+    const char *name = kernel == TMK_PW_SHIFT_LEFT ? "lshift" : kernel == TMK_PW_SHIFT_RIGHT ? "rshift" : names[kernel];
+    return tmi_fail(TM_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name, tmi_dtypes[dtype].type_name);
+}
+
 /* ---------------------------------------------------------------- entry points */
 
 tm_status tmk_pointwise(int kernel, int n_in, const tmi_operand *in, int n_out, tm_tensor *const *outs, tm_dtype common,
@@ -375,7 +384,7 @@ tm_status tmk_pointwise(int kernel, int n_in, const tmi_operand *in, int n_out, 
     TMI_TRY(prepare(&c, in));
     tm_dtype compute = compute_type(common);
     tmk_loop *loop = tmk_pointwise_loop(c.kernel, compute);
-    TMI_REQUIRE(loop != NULL, TM_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", names[c.kernel], tmi_dtypes[common].type_name);
+    if (TMI_UNLIKELY(loop == NULL)) return unsupported(c.kernel, common);
     TMI_TRY(check_output_type(c.kernel, common, out->dtype));
     TMI_TRY(check_memory(out, n_in, in));
     if (out->numel == 0) return TM_OK;

@@ -269,9 +269,19 @@ tm_tensor *tmi_mvlgamma(tm_tensor *self, tm_int p)
 
 /* ---------------------------------------------------------------- selection */
 
+/* PyTorch names the C++ type here. */
+static const char *c_name(uint8_t dtype)
+{
+    static const char *const names[TM_DTYPE_COUNT] = {
+        [TM_BOOL] = "bool", [TM_U8] = "unsigned char", [TM_I8] = "signed char", [TM_I16] = "short int", [TM_I32] = "int", [TM_I64] = "long int",
+        [TM_F32] = "float", [TM_F64] = "double", [TM_F16] = "c10::Half", [TM_BF16] = "c10::BFloat16", [TM_C64] = "c10::complex<float>",
+        [TM_C128] = "c10::complex<double>"};
+    return names[dtype] ? names[dtype] : tmi_dtypes[dtype].name;
+}
+
 static tm_status check_mask(const tm_tensor *mask)
 {
-    TMI_REQUIRE(mask->dtype == TM_BOOL, TM_INVALID, "masked_fill_ only supports boolean masks, but got mask with dtype %s", tmi_dtypes[mask->dtype].type_name);
+    TMI_REQUIRE(mask->dtype == TM_BOOL, TM_INVALID, "masked_fill_ only supports boolean masks, but got mask with dtype %s", c_name(mask->dtype));
     return TM_OK;
 }
 

@@ -49,6 +49,7 @@ static tm_status nonempty(const char *op, const tm_tensor *t, const tm_int *dim,
 {
     TMI_REQUIRE(!tmi_is_complex(t->dtype), TM_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, tmi_dtypes[t->dtype].type_name);
     if (t->numel > 0) return TM_OK;
+    if (n == 0 && !strncmp(op, "arg", 3)) return tmi_fail(TM_INDEX, "%s(): Expected reduction dim to be specified for input.numel() == 0.", op);
     TMI_REQUIRE(n > 0, TM_INVALID, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
                 op);
     for (int64_t i = 0; i < n; i++) {

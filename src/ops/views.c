@@ -12,6 +12,13 @@ static tm_status invalid_view(int64_t n, const tm_int *size, int64_t numel)
     return tmi_fail(TM_SHAPE, "shape '%s' is invalid for input of size %lld", text, (long long)numel);
 }
 
+static tm_status negative_size(int64_t n, const tm_int *size, int64_t at)
+{
+    char text[512];
+    tmi_format_sizes(text, sizeof text, (int)n, size);
+    return tmi_fail(TM_INVALID, "invalid shape dimension %lld at index %lld of shape %s", (long long)size[at], (long long)at, text);
+}
+
 tm_status tmi_infer_size(int64_t n, const tm_int *size, int64_t numel, tm_int *out)
 {
     int64_t known = 1, infer = -1;
@@ -22,7 +29,7 @@ tm_status tmi_infer_size(int64_t n, const tm_int *size, int64_t numel, tm_int *o
             TMI_REQUIRE(infer < 0, TM_INVALID, "only one dimension can be inferred");
             infer = i;
         } else {
-            TMI_REQUIRE(size[i] >= 0, TM_INVALID, "invalid shape dimension %lld at index %lld of shape", (long long)size[i], (long long)i);
+            if (TMI_UNLIKELY(size[i] < 0)) return negative_size(n, size, i);
             if (__builtin_mul_overflow(known, size[i], &known)) return invalid_view(n, size, numel);
         }
     }
@@ -86,8 +93,8 @@ static tm_status view_wider(tmi_meta *m, const tm_tensor *t, int64_t from, int64
 {
     int64_t ratio = to / from, last = t->ndim - 1;
     TMI_REQUIRE(t->ndim > 0, TM_INVALID, "self.dim() cannot be 0 to view to a larger dtype");
-    TMI_REQUIRE(t->sizes[last] % ratio == 0, TM_INVALID, "self.size(-1) must be divisible by %lld to view as a dtype of another size, but got %lld",
-                (long long)ratio, (long long)t->sizes[last]);
+    TMI_REQUIRE(t->sizes[last] % ratio == 0, TM_INVALID, "self.size(-1) must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+                (long long)ratio, tmi_dtypes[t->dtype].type_name, tmi_dtypes[m->dtype].type_name, (long long)t->sizes[last]);
     TMI_REQUIRE(t->offset % ratio == 0, TM_INVALID, "self.storage_offset() must be divisible by %lld to view as a dtype of another size, but got %lld",
                 (long long)ratio, (long long)t->offset);
     TMI_REQUIRE(t->strides[last] == 1, TM_INVALID, "self.stride(-1) must be 1 to view as a dtype of another size, but got %lld",
@@ -118,9 +125,9 @@ tm_status tmi_shape_view_dtype(tmi_meta *m, tm_tensor *self, tm_dtype dtype)
 {
     int64_t from = (int64_t)tmi_dtype_size(self->dtype), to = (int64_t)tmi_dtype_size(dtype);
     tmi_meta_view(m, self, self->ndim, self->sizes, self->strides, self->offset);
+    m->dtype = (uint8_t)dtype;
     if (to > from) TMI_TRY(view_wider(m, self, from, to));
     if (to < from) TMI_TRY(view_narrower(m, self, from, to));
-    m->dtype = (uint8_t)dtype;
     return TM_OK;
 }
 
@@ -226,8 +233,11 @@ tm_status tmi_shape_select_int(tmi_meta *m, tm_tensor *self, tm_int dim, tm_int 
     TMI_REQUIRE(self->ndim > 0, TM_INDEX, "select() cannot be applied to a 0-dim tensor.");
     TMI_TRY(tmi_wrap_dim(&dim, self->ndim));
     tm_int size = self->sizes[dim];
-    TMI_REQUIRE(index >= -size && index < size, TM_INDEX, "index %lld is out of bounds for dimension %lld with size %lld", (long long)index,
-                (long long)dim, (long long)size);
+    if (TMI_UNLIKELY(index < -size || index >= size)) {
+        char text[512];
+        tmi_format_sizes(text, sizeof text, self->ndim, self->sizes);
+        return tmi_fail(TM_INDEX, "select(): index %lld out of range for tensor of size %s at dimension %lld", (long long)index, text, (long long)dim);
+    }
     if (index < 0) index += size;
     tmi_meta_view(m, self, self->ndim - 1, self->sizes, self->strides, self->offset + index * self->strides[dim]);
     for (int64_t i = dim; i < self->ndim - 1; i++) {
