@@ -376,7 +376,7 @@ def joint(op, formula, names, indices):
     test = " || ".join(f"(g->needs & (1u << {i}))" for i in indices)
     needs = "bool needs[] = {" + ", ".join(f"(g->needs >> {i}) & 1" for i in indices) + "};"
     args = [("M", f"needs, {len(indices)}") if k == "M" and c.startswith("needs,") else (k, c) for k, c in args]
-    fill = " ".join(f"if (needs[{j}]) g->out[{i}] = o[{j}];" for j, i in enumerate(indices))
+    fill = "\n        ".join(f"if (needs[{j}]) g->out[{i}] = o[{j}];" for j, i in enumerate(indices))
     for target in formula.groups.get(name, []):
         filled = formula.match(target, args, {})
         if filled is not None and target.result == "tensors" and len(target.outs) == len(indices):

@@ -60,9 +60,8 @@ static tm_status check_roots(const tmi_backward_args *a)
 static tm_status root_grad(const tmi_backward_args *a, int i, const tmi_edge *e, tm_tensor **out)
 {
     tm_tensor *grad = a->grads ? a->grads[i] : NULL;
-    const tm_tensor *root = a->roots[i];
     if (grad) tmi_retain(grad);
-    else grad = tmi_do_full(root->ndim, root->sizes, (tm_dtype)root->dtype, root->device, 1);
+    else grad = tmi_do_ones_like(a->roots[i]);
     if (!grad) return tm_error_status();
     tm_status status = tmi_fit_gradient(NULL, i, e->node, e->nr, &grad);
     if (status == TM_OK) *out = grad;

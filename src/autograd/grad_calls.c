@@ -2,11 +2,11 @@
  * seen by modes, like any other call. */
 #include "api.h"
 
-typedef enum which { ADD, CLONE, CAST, REAL, SUM, FULL, AS_STRIDED, COPY, ZERO, VIEW, ISNAN, ANY, N_WHICH } which;
+typedef enum which { ADD, CLONE, CAST, REAL, SUM, FULL, ONES_LIKE, AS_STRIDED, COPY, ZERO, VIEW, ISNAN, ANY, N_WHICH } which;
 
 static const struct { const char *name, *overload; } names[N_WHICH] = {
     [ADD] = {"add", "Tensor"}, [CLONE] = {"clone", ""}, [CAST] = {"_to_copy", ""}, [REAL] = {"real", ""}, [SUM] = {"sum", "dim_IntList"},
-    [FULL] = {"full", ""}, [AS_STRIDED] = {"as_strided", ""}, [COPY] = {"copy_", ""}, [ZERO] = {"zero_", ""}, [VIEW] = {"reshape", ""},
+    [FULL] = {"full", ""}, [ONES_LIKE] = {"ones_like", ""}, [AS_STRIDED] = {"as_strided", ""}, [COPY] = {"copy_", ""}, [ZERO] = {"zero_", ""}, [VIEW] = {"reshape", ""},
     [ISNAN] = {"isnan", ""}, [ANY] = {"any", ""}};
 
 static const tmi_op *_Atomic found[N_WHICH];
@@ -94,6 +94,16 @@ static tm_tensor *convert(tm_tensor *t, const char *what, tmi_value v)
 
 tm_tensor *tmi_do_cast(tm_tensor *t, tm_dtype dtype) { return convert(t, "dtype", (tmi_value){.tag = TMI_V_DTYPE, .u.i = dtype}); }
 tm_tensor *tmi_do_to_device(tm_tensor *t, tm_device device) { return convert(t, "device", (tmi_value){.tag = TMI_V_DEVICE, .u.device = device}); }
+
+tm_tensor *tmi_do_ones_like(tm_tensor *t)
+{
+    if (!(t->flags & TMI_INTERCEPTED)) return tmi_do_full(t->ndim, t->sizes, (tm_dtype)t->dtype, t->device, 1);
+    const tmi_op *op = op_of(ONES_LIKE);   /* a wrapper's gradient is a wrapper: let its layer make it */
+    if (!op) return NULL;
+    tmi_value args[TMI_MAX_ARGS] = {tmi_v_tensor(t)};
+    fill_defaults(op, args, 1);
+    return call(op, args);
+}
 
 tm_tensor *tmi_do_full(int ndim, const int64_t *sizes, tm_dtype dtype, tm_device device, double value)
 {

@@ -240,6 +240,7 @@ tm_tensor *tmi_do_clone(tm_tensor *t, bool contiguous);
 tm_tensor *tmi_do_cast(tm_tensor *t, tm_dtype dtype);
 tm_tensor *tmi_do_real(tm_tensor *t);
 tm_tensor *tmi_do_sum_to(tm_tensor *t, int ndim, const int64_t *sizes);
+tm_tensor *tmi_do_ones_like(tm_tensor *t);
 tm_tensor *tmi_do_full(int ndim, const int64_t *sizes, tm_dtype dtype, tm_device device, double value);
 tm_tensor *tmi_do_as_strided(tm_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 tm_status tmi_do_copy_inplace(tm_tensor *to, tm_tensor *from);
