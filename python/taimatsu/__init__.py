@@ -70,7 +70,7 @@ def __getattr__(name):
         except (ModuleNotFoundError, AttributeError) as error:
             if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(__name__):
                 raise
-            raise AttributeError(f"module '{__name__}' has no attribute '{name}'") from None
+            raise AttributeError(f"module 'torch' has no attribute '{name}'") from None
         globals()[name] = value
         return value
     if name in _MODULES:
@@ -79,7 +79,7 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    raise AttributeError(f"module 'torch' has no attribute '{name}'")
 
 
 def __dir__():

@@ -50,7 +50,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
                                  disable=disable, recompile_limit=recompile_limit, isolate_recompiles=isolate_recompiles,
                                  shapes_spec=shapes_spec)
     if not callable(model):
-        raise RuntimeError(f"torch.compile expects a function or a module, got {type(model)}")
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if isinstance(model, Module):
         return OptimizedModule(model)
     known = backend is None or callable(backend) or backend in _BACKENDS

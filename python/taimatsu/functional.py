@@ -17,7 +17,14 @@ def _tensors(args):
 def broadcast_tensors(*tensors):
     """Views of all tensors, expanded to one shape."""
     tensors = _tensors(tensors)
-    shape = broadcast_shapes(*(t.shape for t in tensors))
+    shape = []
+    for t in tensors:
+        one = [1] * (len(shape) - t.dim()) + list(t.shape)
+        shape = [1] * (len(one) - len(shape)) + shape
+        for d in reversed(range(len(shape))):
+            if shape[d] != one[d] and shape[d] != 1 != one[d]:
+                raise RuntimeError(f"The size of tensor a ({shape[d]}) must match the size of tensor b ({one[d]}) at non-singleton dimension {d}")
+            shape[d] = one[d] if shape[d] == 1 else shape[d]
     return tuple(t.expand(shape) for t in tensors)
 
 
