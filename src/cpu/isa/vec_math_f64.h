@@ -2,7 +2,7 @@
 #ifndef TMK_VEC_MATH_F64_H
 #define TMK_VEC_MATH_F64_H
 
-#include "vec.h"
+#include "vectors.h"
 
 #define TMK_LN2A_F64 0x1.62e42fefa39efp-1   /* ln 2 in two parts */
 #define TMK_LN2B_F64 0x1.abc9e3b39803fp-56

@@ -1,7 +1,7 @@
 /* Rows of scores in attention: see cpu/attention/attention_rows.h. */
 #include "cpu/attention/attention_rows.h"
 
-#include "cpu/isa/vec.h"
+#include "cpu/isa/vectors.h"
 
 #include "cpu/isa/vec_math_f32.h"
 #include "cpu/isa/vec_math_f64.h"

@@ -1,5 +1,5 @@
 /* Conversions between element types, contiguous to contiguous. What is not in the table goes through f32, f64 or the real part: pointwise.c. */
-#include "cpu/isa/vec.h"
+#include "cpu/isa/vectors.h"
 #include "kernel_tables.h"
 
 #define FROM b8

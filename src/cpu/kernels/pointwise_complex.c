@@ -1,5 +1,5 @@
 /* Pointwise kernels on complex numbers: in the objects of the lowest ISA only. */
-#include "cpu/isa/vec.h"
+#include "cpu/isa/vectors.h"
 #include "kernel_tables.h"
 
 #ifdef TMK_ISA_SCALAR

@@ -1,5 +1,5 @@
 /* Pointwise kernels on integers and bool. Not compiled again for AVX-512, which runs the AVX2 objects: these loops wait for memory. */
-#include "cpu/isa/vec.h"
+#include "cpu/isa/vectors.h"
 #include "kernel_tables.h"
 
 #ifndef TMK_ISA_AVX512
