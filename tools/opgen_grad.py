@@ -209,6 +209,8 @@ class Formula:
         name = node.func.id
         args = [self.expr(a) for a in node.args]
         kwargs = {k.arg: self.expr(k.value) for k in node.keywords}
+        if name == "conj" and args[0][0] == "S":
+            return "S", f"tmi_scalar_conj({args[0][1]})"
         if name == "conj":
             return "T", f"tmi_conj_for_grad({args[0][1]})"
         if name == "float":

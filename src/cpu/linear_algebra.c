@@ -80,6 +80,10 @@ static tm_status run_added(tmi_gemm *g, const tm_tensor *self, int64_t rs, int64
 {
     g->alpha = alpha;
     if (is_zero(beta)) return tmi_gemm_run(g);
+    if (tmi_data(self) == g->c) {   /* in place: C holds self already */
+        g->beta = beta;
+        return tmi_gemm_run(g);
+    }
     if (!tmi_is_float(g->dtype)) {
         copy_broadcast(g, self, rs, cs, 0);
         g->beta = beta;
@@ -141,7 +145,7 @@ tm_status tmk_baddbmm(tm_tensor *out, tm_tensor *self, tm_tensor *batch1, tm_ten
     tmi_gemm g = describe(out, batch1, batch2);
     g.alpha = alpha;
     if (!is_zero(beta)) {
-        copy_broadcast(&g, self, broadcast_stride(self, 2), broadcast_stride(self, 1), broadcast_stride(self, 3));
+        if (tmi_data(self) != g.c) copy_broadcast(&g, self, broadcast_stride(self, 2), broadcast_stride(self, 1), broadcast_stride(self, 3));
         g.beta = beta;
     }
     return tmi_gemm_run(&g);

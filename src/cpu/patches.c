@@ -57,6 +57,7 @@ static void each(const patches *c, int64_t plane, move_fn *move)
     }
 }
 
+static void take_1(void *i, void *c) { *(uint8_t *)c = i ? *(uint8_t *)i : 0; }
 static void take_2(void *i, void *c) { *(uint16_t *)c = i ? *(uint16_t *)i : 0; }
 static void take_4(void *i, void *c) { *(float *)c = i ? *(float *)i : 0; }
 static void take_8(void *i, void *c) { *(uint64_t *)c = i ? *(uint64_t *)i : 0; }
@@ -65,17 +66,18 @@ static void add_f32(void *i, void *c) { if (i) *(float *)i += *(float *)c; }
 static void add_f64(void *i, void *c) { if (i) *(double *)i += *(double *)c; }
 static void add_bf16(void *i, void *c) { if (i) *(tmi_bf16 *)i = tmi_f32_to_bf16(tmi_bf16_to_f32(*(tmi_bf16 *)i) + tmi_bf16_to_f32(*(tmi_bf16 *)c)); }
 static void add_f16(void *i, void *c) { if (i) *(tmi_f16 *)i = tmi_f32_to_f16(tmi_f16_to_f32(*(tmi_f16 *)i) + tmi_f16_to_f32(*(tmi_f16 *)c)); }
+static void add_bool(void *i, void *c) { if (i) *(uint8_t *)i |= *(uint8_t *)c; }
 static void add_c64(void *i, void *c) { if (i) *(tmi_c64 *)i += *(tmi_c64 *)c; }
 static void add_c128(void *i, void *c) { if (i) *(tmi_c128 *)i += *(tmi_c128 *)c; }
 
 static move_fn *const adders[TM_DTYPE_COUNT] = {[TM_F32] = add_f32, [TM_F64] = add_f64, [TM_BF16] = add_bf16, [TM_F16] = add_f16, [TM_C64] = add_c64,
-                                                [TM_C128] = add_c128};
+                                                [TM_C128] = add_c128, [TM_BOOL] = add_bool};
 
 static void im2col_planes(void *ctx, int64_t begin, int64_t end)
 {
     const patches *c = ctx;
     size_t es = tmi_dtype_size(c->dtype);
-    for (int64_t p = begin; p < end; p++) each(c, p, es == 2 ? take_2 : es == 4 ? take_4 : es == 8 ? take_8 : take_16);
+    for (int64_t p = begin; p < end; p++) each(c, p, es == 1 ? take_1 : es == 2 ? take_2 : es == 4 ? take_4 : es == 8 ? take_8 : take_16);
 }
 
 static void col2im_planes(void *ctx, int64_t begin, int64_t end)

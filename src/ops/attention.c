@@ -96,6 +96,12 @@ static tm_tensor *safe_softmax(tm_tensor *scores, bool masked)
 
 static tm_tensor *plain(tm_tensor *q, tm_tensor *k, tm_tensor *v, tm_tensor *mask, double dropout_p, bool causal, double scale, bool gqa)
 {
+    if (q->dtype == TM_BF16 || q->dtype == TM_F16) {   /* computed in float */
+        tm_tensor *wide_mask = mask && mask->dtype != TM_BOOL ? tm_to_dtype(mask, TM_F32) : mask;
+        tm_tensor *wide_q = tm_to_dtype(q, TM_F32), *wide_k = tm_to_dtype(k, TM_F32), *wide_v = tm_to_dtype(v, TM_F32);
+        if (tm_error_status()) return NULL;
+        return tm_to_dtype(plain(wide_q, wide_k, wide_v, wide_mask, dropout_p, causal, scale, gqa), q->dtype);
+    }
     if (gqa && q->ndim >= 3) {
         k = repeat_heads(k, q->sizes[q->ndim - 3]);
         v = repeat_heads(v, q->sizes[q->ndim - 3]);

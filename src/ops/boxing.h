@@ -35,6 +35,11 @@ tm_scalar tmi_scalar_mul(tm_scalar a, tm_scalar b);
 tm_scalar tmi_scalar_div(tm_scalar a, tm_scalar b);
 tm_scalar tmi_scalar_pow(tm_scalar a, tm_scalar b);
 tm_scalar tmi_scalar_neg(tm_scalar a);
+static inline tm_scalar tmi_scalar_conj(tm_scalar a)
+{
+    if (a.tag == TM_SCALAR_C128) a.v.c.im = -a.v.c.im;
+    return a;
+}
 static inline const tm_int *tmi_sizes_of(const tm_tensor *t) { return t ? t->sizes : NULL; }
 static inline int64_t tmi_ndim_of(const tm_tensor *t) { return t ? t->ndim : 0; }
 static inline int64_t tmi_numel_of(const tm_tensor *t) { return t ? t->numel : 0; }

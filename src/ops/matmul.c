@@ -210,6 +210,10 @@ tm_tensor *tmi_addr(tm_tensor *self, tm_tensor *vec1, tm_tensor *vec2, tm_scalar
     bool integral = !tmi_is_float(self->dtype) && !tmi_is_complex(self->dtype) && !tmi_is_float(vec1->dtype) && !tmi_is_float(vec2->dtype);
     TMI_REQUIRE_PTR(!integral || beta.tag <= TM_SCALAR_U64, TM_INVALID, "For integral input tensors, argument beta must not be a floating point number.");
     TMI_REQUIRE_PTR(!integral || alpha.tag <= TM_SCALAR_U64, TM_INVALID, "For integral input tensors, argument alpha must not be a floating point number.");
+    if (self->dtype == TM_BF16 || self->dtype == TM_F16) {   /* one rounding, at the end */
+        tm_tensor *wide = tmi_addr(tm_to_dtype(self, TM_F32), tm_to_dtype(vec1, TM_F32), tm_to_dtype(vec2, TM_F32), beta, alpha);
+        return tm_to_dtype(wide, self->dtype);
+    }
     tm_tensor *product = tmi_outer(vec1, vec2);
     if (product && self->dtype == TM_BOOL && product->dtype == TM_BOOL)
         return addr_bool(self, product, !is_number(beta, 0), !is_number(alpha, 0));
@@ -388,6 +392,10 @@ tm_tensor *tmi_tensordot(tm_tensor *self, tm_tensor *other, const tm_int *dims_s
         d1[i] = dims_self[i], d2[i] = dims_other[i];
         TMI_TRY_PTR(tmi_wrap_dim(&d1[i], self->ndim));
         TMI_TRY_PTR(tmi_wrap_dim(&d2[i], other->ndim));
+        tm_int s1 = self->sizes[d1[i]], s2 = other->sizes[d2[i]];
+        if (s1 == 1 && s2 != 1) other = tm_sum_dim_intlist_full(other, &d2[i], 1, true, TM_DTYPE_DEFAULT);   /* size 1 stands for any */
+        if (s2 == 1 && s1 != 1) self = tm_sum_dim_intlist_full(self, &d1[i], 1, true, TM_DTYPE_DEFAULT);
+        if (!self || !other) return NULL;
         TMI_REQUIRE_PTR(self->sizes[d1[i]] == other->sizes[d2[i]], TM_SHAPE,
                         "contracted dimensions need to match, but first has size %ld in dim %ld and second has size %ld in dim %ld",
                         (long)self->sizes[d1[i]], (long)dims_self[i], (long)other->sizes[d2[i]], (long)dims_other[i]);

@@ -117,6 +117,24 @@ static conv_call describe(const tm_tensor *big, const tm_tensor *small, const tm
     return c;
 }
 
+/* Transposed convolution: a[n, c, ...] += bias[c], in the computing type. */
+static void add_bias(const conv_call *c, const conv_array *a, const void *bias)
+{
+    const int64_t *n = c->g.in, channels = c->g.groups * c->g.cin;
+    for (int64_t i = 0; i < c->g.batch * channels; i++)
+        for (int64_t row = 0; row < n[0] * n[1]; row++) {
+            int64_t ch = i % channels, at = i / channels * a->ns + ch * a->cs + row / n[1] * a->ss[0] + row % n[1] * a->ss[1];
+            for (int64_t x = 0; x < n[2]; x++, at += a->ss[2]) {
+                if (c->dtype == TM_F32)
+                    ((float *)a->data)[at] += ((const float *)bias)[ch];
+                else if (c->dtype == TM_F64)
+                    ((double *)a->data)[at] += ((const double *)bias)[ch];
+                else
+                    ((int64_t *)a->data)[at] += ((const int64_t *)bias)[ch];
+            }
+        }
+}
+
 /* One primitive over operands of the computing type. */
 typedef enum primitive { APPLY, INPUT_GRAD, WEIGHT_GRAD } primitive;
 
@@ -130,6 +148,7 @@ static tm_status run(const conv_call *c, primitive what, const tm_tensor *read1,
     if (!s) s = weights_written ? make_dense(&out, written, c->dtype, false) : make_operand(&out, written, c->dtype, false);
     if (!s && what == APPLY) s = c->kernels->apply(&c->g, &a.a, b.a.data, w.a.data, &out.a);
     if (!s && what == INPUT_GRAD) s = c->kernels->input_grad(&c->g, &a.a, b.a.data, &out.a);
+    if (!s && what == INPUT_GRAD && bias) add_bias(c, &out.a, w.a.data);
     if (!s && what == WEIGHT_GRAD) s = c->kernels->weight_grad(&c->g, &a.a, &b.a, out.a.data);
     if (!s && out.copy) copy_dense(written, c->dtype, out.copy, true);
     drop_operand(&a), drop_operand(&b), drop_operand(&w), drop_operand(&out);
@@ -141,26 +160,18 @@ static void zero(tm_tensor *t)
     if (t->numel && tmi_is_non_overlapping_and_dense(t)) memset(tmi_data(t), 0, (size_t)t->numel * tmi_dtype_size(t->dtype));
 }
 
-/* out[n, c, ...] (+)= bias[c]. */
-static void add_channel_bias(tm_tensor *out, const tm_tensor *bias, bool set)
+/* No input at all: out[n, c, ...] = bias[c], or zero. */
+static void fill_channels(tm_tensor *out, const tm_tensor *bias)
 {
-    int64_t n[3];
+    int64_t n[3], es = (int64_t)tmi_dtype_size(out->dtype);
     conv_array a = array_of(out);
     spatial_sizes(out, n);
-    int64_t es = (int64_t)tmi_dtype_size(out->dtype);
     for (int64_t i = 0; i < out->sizes[0] * out->sizes[1]; i++) {
         int64_t c = i % out->sizes[1];
         tm_scalar b = bias ? tmi_load_scalar((const char *)tmi_data(bias) + c * bias->strides[0] * es, bias->dtype) : tm_f64(0);
         for (int64_t p = 0; p < n[0] * n[1] * n[2]; p++) {
-            char *x = (char *)a.data + (i / out->sizes[1] * a.ns + c * a.cs + p / n[2] / n[1] * a.ss[0] + p / n[2] % n[1] * a.ss[1] + p % n[2] * a.ss[2]) * es;
-            if (out->dtype == TM_F32 && !set)
-                *(float *)(void *)x += (float)b.v.f;
-            else if (set)
-                tmi_store_scalar(x, out->dtype, b);
-            else if (tmi_is_integral(out->dtype))
-                tmi_store_scalar(x, out->dtype, tm_i64(tmi_scalar_i64(tmi_load_scalar(x, out->dtype)) + tmi_scalar_i64(b)));
-            else
-                tmi_store_scalar(x, out->dtype, tm_f64(tmi_scalar_f64(tmi_load_scalar(x, out->dtype)) + tmi_scalar_f64(b)));
+            int64_t at = i / out->sizes[1] * a.ns + c * a.cs + p / n[2] / n[1] * a.ss[0] + p / n[2] % n[1] * a.ss[1] + p % n[2] * a.ss[2];
+            tmi_store_scalar((char *)a.data + at * es, out->dtype, b);
         }
     }
 }
@@ -178,13 +189,11 @@ tm_status tmk_convolution(tm_tensor *out, tm_tensor *input, tm_tensor *weight, t
 {
     TMI_TRY(check_dtype(input));
     if (out->numel == 0) return TM_OK;
-    if (weight->numel == 0 || input->numel == 0) return add_channel_bias(out, bias, true), TM_OK;
+    if (weight->numel == 0 || input->numel == 0) return fill_channels(out, bias), TM_OK;
     conv_call c = describe(transposed ? out : input, transposed ? input : out, weight, stride, n_stride, padding, n_padding, dilation, n_dilation, groups,
                            transposed);
     if (!transposed) return run(&c, APPLY, input, weight, bias, out);
-    TMI_TRY(run(&c, INPUT_GRAD, input, weight, NULL, out));
-    if (bias) add_channel_bias(out, bias, false);
-    return TM_OK;
+    return run(&c, INPUT_GRAD, input, weight, bias, out);
 }
 
 /* Sums over images and positions, a channel at a time. */
