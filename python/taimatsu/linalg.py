@@ -1,8 +1,10 @@
-"""torch.linalg: the operators whose names begin with linalg_, without that prefix."""
-from . import _C
+"""torch.linalg: the extension's linalg_* operators without their prefix."""
+from ._core import _C, _linalg
+
+LinAlgError = getattr(_C, "_LinAlgError", RuntimeError)
 
 __all__ = []
-for _name in dir(_C._linalg) if hasattr(_C, "_linalg") else ():
-    if _name.startswith("linalg_") and not _name.startswith("linalg__"):
-        globals()[_name[len("linalg_"):]] = getattr(_C._linalg, _name)
-        __all__.append(_name[len("linalg_"):])
+for _name in dir(_linalg) if _linalg is not None else ():
+    if _name.startswith("linalg_"):
+        globals()[_name[7:]] = getattr(_linalg, _name)
+        __all__.append(_name[7:])
