@@ -82,7 +82,8 @@ static int match(tmpy_call *c, const tmi_op *op, const tmpy_sig *s, const tmpy_a
 {
     Py_ssize_t pos = 0, used_kw = 0, failed = 0;
     bad wrong = {NULL, NULL, 0};
-    bool method = a->self != NULL && s->self >= 0;
+    bool method = a->self != NULL;
+    if (method && s->self < 0) return 0;   /* an overload that takes a number for self is a function only */
     for (int i = 0; i < s->n; i++) {
         const tmpy_param *p = &s->p[i];
         if (method && i == s->self) {
@@ -127,9 +128,14 @@ static int match(tmpy_call *c, const tmi_op *op, const tmpy_sig *s, const tmpy_a
     return TMI_UNLIKELY(wrong.p != NULL) ? bad_element(a, &wrong) : 1;
 }
 
-static void fill_missing_form(tmpy_call *c, const tmpy_name *name)
+/* A factory's dtype must be that of the tensor it writes into. */
+static bool fits_out(const tmpy_call *c, const tmi_op *op)
 {
-    if (name->form == TMI_FORM_INPLACE) c->form = TMI_FORM_INPLACE;
+    for (int i = 0; c->form == TMI_FORM_OUT && !op->tensor_args && i < op->n_args; i++)
+        if (op->args[i].type == TMI_T_DTYPE && c->v[i].tag == TMI_V_DTYPE && c->v[i].u.i != TM_DTYPE_DEFAULT && c->v[i].u.i != c->out.t[0]->dtype)
+            return tmpy_error(PyExc_RuntimeError, "dtype %s does not match dtype of out parameter (%s)", tmi_dtypes[c->v[i].u.i].type_name,
+                              tmi_dtypes[c->out.t[0]->dtype].type_name) != NULL;
+    return true;
 }
 
 static PyObject *parse_and_run(const tmpy_args *a)
@@ -144,8 +150,9 @@ static PyObject *parse_and_run(const tmpy_args *a)
         int fits = match(&c, op, s, a);
         if (fits == 1) {
             if (TMI_UNLIKELY(c.n_overloaded || tmpy_n_modes)) return tmpy_call_override(&c, a);
-            fill_missing_form(&c, name);
-            return tmpy_run(op, &c, a->self && s->self >= 0 ? a->self : NULL);
+            if (name->form == TMI_FORM_INPLACE) c.form = TMI_FORM_INPLACE;
+            if (TMI_UNLIKELY(c.form == TMI_FORM_OUT) && !fits_out(&c, op)) return tmpy_call_end(&c), NULL;
+            return tmpy_run(op, &c, a->self);
         }
         tmpy_call_end(&c);
         if (fits < 0) return NULL;

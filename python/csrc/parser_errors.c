@@ -323,7 +323,7 @@ PyObject *tmpy_no_match(const tmpy_args *a)
         option o = {op, tmpy_signature(op), a->self != NULL};
         if (!o.sig) return NULL;
         bare = bare && op->n_args == 1;
-        if (o.sig->hidden) continue;
+        if (o.sig->hidden || (o.method && o.sig->self < 0)) continue;
         int least, positional, most;
         count_params(&o, &least, &positional, &most);
         if (a->n + a->n_kw >= least && a->n + a->n_kw <= most) plausible = n, n_plausible++;

@@ -98,3 +98,11 @@ def test_messages_of_the_table(root, code):
     with pytest.raises(Exception) as caught:
         eval(code, {"t": torch, "A": torch.ones(2, 3), "x": torch.ones(2, requires_grad=True)})
     assert (type(caught.value).__name__, str(caught.value)) == (error, text)
+
+
+def test_where_as_a_method_and_dtype_of_out():
+    c = A > 0
+    assert A.where(c, A * 2).tolist() == [[1, 1, 1], [1, 1, 1]] and A.where(~c, 5).tolist() == [[5, 5, 5], [5, 5, 5]]
+    assert torch.where(c, 1, A).dtype is torch.float32 and torch.where(c, A, 2).tolist() == A.tolist()
+    with pytest.raises(RuntimeError, match=r"dtype Float does not match dtype of out parameter \(Double\)"):
+        torch.ones(2, dtype=torch.float32, out=torch.empty(2, dtype=torch.float64))
