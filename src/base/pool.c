@@ -103,8 +103,9 @@ int tmi_pool_thread(void) { return my_index; }
 
 int64_t tmi_grain(int64_t bytes_per_element)
 {   /* 256 KiB of traffic is 10 to 30 us of streaming: ten times a hand-over to a spinning worker */
-    int64_t n = 256 * 1024 / (bytes_per_element < 1 ? 1 : bytes_per_element);
-    return n < 64 ? 64 : n & ~(int64_t)63;
+    if (bytes_per_element > 4096) return 64;
+    uint32_t n = 256u * 1024 / (bytes_per_element < 1 ? 1 : (uint32_t)bytes_per_element);   /* 64-bit division is slow on older CPUs */
+    return n < 64 ? 64 : n & ~63u;
 }
 
 /* ---- doing the work */
