@@ -58,15 +58,16 @@ static inline tmi_value tmi_v_float(double f) { return (tmi_value){.tag = TMI_V_
 static inline tmi_value tmi_v_ints(const tm_int *p, int64_t n) { return (tmi_value){.tag = TMI_V_INTS, .len = (uint32_t)n, .u.ints = p}; }
 static inline tmi_value tmi_v_scalar(tm_scalar s)
 {
-    tmi_value v = {.tag = TMI_V_SCALAR, .sub = (uint8_t)s.tag};
-    memcpy(&v.u, &s.v, sizeof s.v);
+    /* word by word: a 16-byte load of what was just written as two words waits for both to reach the cache */
+    tmi_value v = {.tag = TMI_V_SCALAR, .sub = (uint8_t)s.tag, .u.c = {s.v.c.re, s.v.c.im}};
     return v;
 }
 static inline tm_scalar tmi_as_scalar(const tmi_value *v)
 {
     tm_scalar s;
     s.tag = v->sub;
-    memcpy(&s.v, &v->u, sizeof s.v);
+    s.v.c.re = v->u.c.re;
+    s.v.c.im = v->u.c.im;
     return s;
 }
 static inline tm_tensor *tmi_as_tensor(const tmi_value *v) { return v->tag == TMI_V_TENSOR ? v->u.t : NULL; }
