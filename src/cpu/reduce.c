@@ -105,9 +105,17 @@ static double identity_of(tmk_acc acc, tmk_fold fold)
     return fold == TMK_FOLD_SUM ? 0 : fold == TMK_FOLD_PROD ? 1 : fold == TMK_FOLD_MAX ? -INFINITY : INFINITY;
 }
 
+/* n times the identity, by doubling what is there. */
 static void fill(const plan *p, void *dst, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) memcpy((char *)dst + i * p->acc_size, &p->identity, (size_t)p->acc_size);
+    size_t done = (size_t)p->acc_size, bytes = (size_t)(n * p->acc_size);
+    if (n <= 0) return;
+    memcpy(dst, &p->identity, done);
+    while (done < bytes) {
+        size_t more = done < bytes - done ? done : bytes - done;
+        memcpy((char *)dst + done, dst, more);
+        done += more;
+    }
 }
 
 /* Neighbouring reduced dims that lie behind one another become one. */
@@ -415,7 +423,9 @@ static void run_plan(plan *p)
 {
     int last = p->n_kept - 1;
     int64_t leaf_rows = p->count < TMK_LEAF ? p->count : TMK_LEAF;
-    if (p->n_kept && reach(p->kept_stride[last]) < reach(p->red_stride[p->n_red - 1]) && p->count > 1) {
+    /* few terms per output: side by side too, though the outputs' elements are apart */
+    bool beside = p->n_kept && (reach(p->kept_stride[last]) < reach(p->red_stride[p->n_red - 1]) || (p->count <= TMK_LANES && p->kept_size[last] >= 64));
+    if (beside && p->count > 1) {
         p->width = BLOCK_BYTES / p->acc_size;
         p->n_blocks = (p->kept_size[last] + p->width - 1) / p->width;
         int64_t width = p->kept_size[last] < p->width ? p->kept_size[last] : p->width;
