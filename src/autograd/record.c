@@ -232,7 +232,11 @@ static tm_status record_outputs(const tmi_op *op, const tmi_value *args, uint32_
         dims = place_info(&n->results[k], o.t[k], dims);
         if (k < 32 && (p.save_results >> k & 1)) status = tmi_save(&n->saved_results[k], o.t[k], k);
         bool wanted = k < 63 ? recorded >> k & 1 : records(op, args, o.t[k], k);
-        if (status == TM_OK && wanted) status = tmi_set_history(o.t[k], n, k);
+        if (status == TM_OK && wanted) {
+            bool last = o.n == 1;   /* the common case hands over our own reference */
+            status = last ? tmi_take_history(o.t[k], n, k) : tmi_set_history(o.t[k], n, k);
+            if (last) return status;
+        }
     }
     tmi_node_release(n);
     return status;

@@ -177,6 +177,7 @@ void tmi_call_out_end(tmi_call_out *c);
 tmi_grad_meta *tmi_grad_meta_of(tm_tensor *t); /* made on demand; NULL with TM_NOMEM */
 tm_status tmi_grad_edge(tm_tensor *t, tmi_edge *out); /* where t's gradient goes: grad_fn, or the leaf's accumulator; remakes a stale view's. A reference of its own */
 tm_status tmi_set_history(tm_tensor *t, tmi_node *node, int nr); /* t becomes result nr of node; retained gradients follow */
+tm_status tmi_take_history(tm_tensor *t, tmi_node *node, int nr); /* the same, and the caller's reference to node goes to t, or is given back on failure */
 /* The flag, or for a view the flag of its base, which an in-place change may have set since. */
 static inline bool tmi_requires_grad(const tm_tensor *t)
 {

@@ -118,14 +118,20 @@ static tm_status add_cell(tmi_node *n, tmi_grad_cell *c, int nr)
 
 tm_status tmi_set_history(tm_tensor *t, tmi_node *node, int nr)
 {
+    return tmi_take_history(t, tmi_node_retain(node), nr);
+}
+
+tm_status tmi_take_history(tm_tensor *t, tmi_node *node, int nr)
+{
     tmi_grad_meta *m = tmi_grad_meta_of(t);
-    if (TMI_UNLIKELY(!m)) return TM_NOMEM;
-    tmi_node *old = m->grad_fn;
-    if (TMI_UNLIKELY(m->cell != NULL)) {
-        TMI_TRY(add_cell(node, m->cell, nr));
-        remove_cell(old, m->cell);
+    tmi_node *old = m ? m->grad_fn : NULL;
+    tm_status status = !m ? TM_NOMEM : TMI_UNLIKELY(m->cell != NULL) ? add_cell(node, m->cell, nr) : TM_OK;
+    if (TMI_UNLIKELY(status != TM_OK)) {
+        tmi_node_release(node);
+        return status;
     }
-    m->grad_fn = tmi_node_retain(node);
+    if (m->cell) remove_cell(old, m->cell);
+    m->grad_fn = node;
     m->output_nr = nr;
     t->flags |= TMI_REQUIRES_GRAD;
     tmi_node_release(old);
