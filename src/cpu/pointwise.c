@@ -312,7 +312,10 @@ static bool rounds(const call *c, tm_dtype compute) { return compute != c->commo
 /* All operands straight, or one value, and in the loop's own types: one call of the loop. False where that is not so. */
 static bool run_straight(tmk_loop *loop, const call *c, const tmi_operand *in, tm_tensor *out, tm_dtype compute, const tmk_params *params)
 {
-    span s = {.loop = loop, .params = params, .n = c->n_in + 1};
+    span s;
+    s.loop = loop;
+    s.params = params;
+    s.n = c->n_in + 1;
     number numbers[TMK_MAX_OPERANDS];
     int64_t bytes = (int64_t)tmi_dtype_size(out->dtype);
     if (!tmi_contiguous(out) || out->dtype != output_type(c->kernel, compute) || rounds(c, compute)) return false;
@@ -379,7 +382,11 @@ tm_status tmk_pointwise(int kernel, int n_in, const tmi_operand *in, int n_out, 
                         const tm_scalar *params, int n_params)
 {
     tm_tensor *out = outs[0];
-    call c = {.kernel = kernel, .n_in = n_in, .common = common, .n_params = n_params};
+    call c;
+    c.kernel = kernel;
+    c.n_in = n_in;
+    c.common = common;
+    c.n_params = n_params;
     for (int i = 0; i < n_params; i++) c.params[i] = params[i];
     TMI_TRY(prepare(&c, in));
     tm_dtype compute = compute_type(common);
@@ -392,7 +399,6 @@ tm_status tmk_pointwise(int kernel, int n_in, const tmi_operand *in, int n_out, 
     tmk_params p;
     p.fault = 0;
     for (int i = 0; i < c.n_params; i++) set_param(&p.p[i], compute, c.params[i]);
-    for (int i = c.n_params; i < TMK_MAX_PARAMS; i++) p.p[i].f = p.p[i].im = 0;
     if (!run_straight(loop, &c, in, out, compute, &p)) run_walk(loop, &c, in, out, compute, &p);
     TMI_REQUIRE(!p.fault, TM_INVALID, "ZeroDivisionError");
     return TM_OK;
