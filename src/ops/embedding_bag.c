@@ -55,7 +55,7 @@ static tm_status embedding_bag(tm_tensor *weight, tm_tensor *indices, tm_tensor 
                                tm_int padding, tm_tensor **out)
 {
     TMI_TRY(check_bags(weight, indices, offsets, weights, mode));
-    bags b;
+    bags b = {NULL, 0};
     TMI_TRY(bags_of(&b, indices, offsets, include_last));
     if (padding >= 0) {
         tm_tensor *kept = tm_select_int(tm_nonzero(tm_ne_scalar(indices, tm_i64(padding))), 1, 0);
