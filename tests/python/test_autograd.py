@@ -39,3 +39,21 @@ def test_inplace_on_itself_is_freed():
     h.add_(h * h)
     del h
     assert ref() is None
+
+
+def test_cycle_through_a_result_is_collected():
+    """hook -> closure -> object -> tensor -> its node's hook: PyTorch 2.13 keeps this one for ever."""
+    import gc
+    import weakref
+
+    class Mark:
+        pass
+
+    y = taimatsu.ones(2, requires_grad=True) * 2
+    m = Mark()
+    m.y = y
+    y.register_hook((lambda mark: lambda grad: mark and None)(m))
+    ref = weakref.ref(m)
+    del y, m
+    gc.collect()
+    assert ref() is None
