@@ -20,7 +20,8 @@ static tm_status spread(tm_int *out, const tm_int *list, int64_t n, int dims, bo
 {
     TMI_REQUIRE(n == 1 || n == dims || (may_omit && n == 0), TM_INVALID, "%s: %s must either be %sa single int, or a tuple of %s", op, name,
                 may_omit ? "omitted, " : "", words[dims]);
-    for (int i = 0; i < dims; i++) out[i] = n == 0 ? instead[i] : n == 1 ? list[0] : list[i];
+    const tm_int *from = n == 0 ? instead : list;
+    for (int i = 0; i < dims; i++) out[i] = from[n == 1 ? 0 : i];
     return TM_OK;
 }
 
@@ -336,7 +337,7 @@ static tm_int blocks(tm_int in, tm_int k, tm_int d, tm_int p, tm_int s)
 tm_status tmi_shape_im2col(tmi_meta *m, tm_tensor *self, const tm_int *k, int64_t nk, const tm_int *d, int64_t nd, const tm_int *p, int64_t np, const tm_int *s,
                            int64_t ns)
 {
-    tm_int kk[2], dd[2], pp[2], ss[2];
+    tm_int kk[2] = {0}, dd[2] = {0}, pp[2] = {0}, ss[2] = {0};
     TMI_TRY(spread(kk, k, nk, 2, false, NULL, "im2col", "kernel_size"));
     TMI_TRY(spread(dd, d, nd, 2, false, NULL, "im2col", "dilation"));
     TMI_TRY(spread(pp, p, np, 2, false, NULL, "im2col", "padding"));
