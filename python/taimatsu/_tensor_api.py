@@ -63,6 +63,10 @@ def __complex__(self):
     return complex(self.item())
 
 
+def __rdiv__(self, other):
+    return self.reciprocal() * other
+
+
 def __reversed__(self):
     return self if self.dim() == 0 else self.flip(0)
 
@@ -118,7 +122,7 @@ def share_memory_(self):
 
 
 def _install():
-    for name in ("__repr__", "__format__", "__deepcopy__", "__reduce_ex__", "__setstate__", "__complex__", "__reversed__", "__dir__", "storage",
+    for name in ("__repr__", "__format__", "__deepcopy__", "__reduce_ex__", "__setstate__", "__complex__", "__rdiv__", "__reversed__", "__dir__", "storage",
                  "storage_type", "dim_order", "module_load", "sum_to_size", "share_memory_"):
         setattr(Tensor, name, globals()[name])
     for name in ("norm", "unique", "unique_consecutive", "stft"):

@@ -242,6 +242,10 @@ tm_status tmk_linspace(tm_tensor *out, tm_tensor *self, tm_scalar start, tm_scal
     (void)self;
     block b;
     TMI_TRY(block_open(&b, out));
+    if (tmi_is_integral(out->dtype)) {   /* whole ends, fractional steps */
+        start = tm_i64(tmi_scalar_i64(start));
+        end = tm_i64(tmi_scalar_i64(end));
+    }
     double from = tmi_scalar_f64(start), to = tmi_scalar_f64(end), by = out->numel > 1 ? (to - from) / (double)(out->numel - 1) : 0;
     sequence s = {b.data, out->dtype, start, end, from, by, out->numel};
     tmi_parallel_for(out->numel, tmi_grain((int64_t)tmi_dtype_size(out->dtype)), linspace_range, &s);

@@ -288,6 +288,21 @@ tm_tensor_list *tmi_tensor_split_indices(tm_tensor *self, const tm_int *indices,
     return tmi_own_list(list);
 }
 
+/* Sections (0-d) or indices (1-d) given as an int64 tensor on the CPU. */
+tm_tensor_list *tmi_tensor_split_at(tm_tensor *self, tm_tensor *where, tm_int dim)
+{
+    TMI_REQUIRE_PTR(self->ndim > 0, TM_INVALID, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    TMI_REQUIRE_PTR(where->device.type == TM_CPU, TM_INVALID, "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on meta");
+    TMI_REQUIRE_PTR(where->dtype == TM_I64, TM_INVALID, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
+                    tmi_dtypes[where->dtype].type_name);
+    TMI_REQUIRE_PTR(where->ndim <= 1, TM_INVALID,
+                    "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with %d dims", where->ndim);
+    tm_tensor *flat = tm_contiguous(where);
+    if (!flat) return NULL;
+    const int64_t *at = tmi_data(flat);
+    return where->ndim == 0 ? tm_tensor_split_sections_full(self, at[0], dim) : tm_tensor_split_indices_full(self, at, flat->numel, dim);
+}
+
 static tm_tensor_list *split_sections(tm_tensor *self, const char *name, int least, tm_int sections, tm_int dim)
 {
     TMI_REQUIRE_PTR(self->ndim >= least, TM_INVALID, "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", name,
