@@ -77,7 +77,9 @@ static bool is_int(tm_scalar s) { return s.tag == TM_SCALAR_I64 || s.tag == TM_S
 
 static double _Complex value_of(tm_scalar s)
 {
-    return s.tag == TM_SCALAR_C128 ? CMPLX(s.v.c.re, s.v.c.im) : CMPLX(tmi_scalar_f64(s), 0);
+    union { double part[2]; double _Complex z; } v = {{tmi_scalar_f64(s), 0}};
+    if (s.tag == TM_SCALAR_C128) v.part[0] = s.v.c.re, v.part[1] = s.v.c.im;
+    return v.z;
 }
 
 static tm_scalar number(tm_scalar a, tm_scalar b, double _Complex z)

@@ -22,6 +22,13 @@
 #ifndef TMK_VEC_H
 #define TMK_VEC_H
 
+/* The iterations of the next loop do not depend on each other, whatever the pointers look like. */
+#ifdef __clang__
+#define TMK_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TMK_IVDEP _Pragma("GCC ivdep")
+#endif
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

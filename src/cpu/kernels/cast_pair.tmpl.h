@@ -3,7 +3,7 @@ static void TMK_CAT3(FROM, _to_, TO)(void *dst, const void *src, int64_t n)
 {
     TT *d = (TT *)dst;
     const FT *s = (const FT *)src;
-    _Pragma("GCC ivdep")
+    TMK_IVDEP
     for (int64_t i = 0; i < n; i++) d[i] = CONVERT(s[i]);
 }
 #undef TO

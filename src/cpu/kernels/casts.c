@@ -43,7 +43,7 @@ static void bf16_to_f32(void *dst, const void *src, int64_t n)
 {
     uint32_t *d = (uint32_t *)dst;
     const uint16_t *s = (const uint16_t *)src;
-    _Pragma("GCC ivdep")
+    TMK_IVDEP
     for (int64_t i = 0; i < n; i++) d[i] = (uint32_t)s[i] << 16;
 }
 /* To nearest even; NaN becomes PyTorch's. */
@@ -51,7 +51,7 @@ static void f32_to_bf16(void *dst, const void *src, int64_t n)
 {
     uint16_t *d = (uint16_t *)dst;
     const uint32_t *s = (const uint32_t *)src;
-    _Pragma("GCC ivdep")
+    TMK_IVDEP
     for (int64_t i = 0; i < n; i++) {
         uint32_t u = s[i], rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
         d[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded);

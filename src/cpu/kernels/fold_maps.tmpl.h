@@ -17,12 +17,12 @@ static void NAME(nonzero)(const void *src, int64_t n, void *dst, const void *par
 static void NAME(nan_zero)(const void *src, int64_t n, void *dst, const void *param, int64_t step)
 {
     const T *x = src;
-    for (int64_t i = 0; i < n; i++) ((T *)dst)[i] = x[i] == x[i] ? x[i] : 0;
+    for (int64_t i = 0; i < n; i++) { T v = x[i], w = x[i]; ((T *)dst)[i] = v == w ? v : 0; }
 }
 static void NAME(not_nan)(const void *src, int64_t n, void *dst, const void *param, int64_t step)
 {
     const T *x = src;
-    for (int64_t i = 0; i < n; i++) ((T *)dst)[i] = x[i] == x[i] ? 1 : 0;
+    for (int64_t i = 0; i < n; i++) { T v = x[i], w = x[i]; ((T *)dst)[i] = v == w ? 1 : 0; }
 }
 #ifdef EXP
 static void NAME(pow)(const void *src, int64_t n, void *dst, const void *param, int64_t step)

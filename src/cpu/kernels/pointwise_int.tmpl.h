@@ -32,7 +32,7 @@ TMK_INLINE void N(loop_UNARY)(char *const *data, const int64_t *steps, int64_t n
     N(source) a;
     N(open)(&a, data[1], steps[1]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, a.p += a.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i], p, q);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i], p, q);
 }
@@ -44,7 +44,7 @@ TMK_INLINE void N(loop_BINARY)(char *const *data, const int64_t *steps, int64_t 
     N(open)(&a, data[1], steps[1]);
     N(open)(&b, data[2], steps[2]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, a.p += a.step, b.p += b.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i], b.p[i], p, &fault);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i], b.p[i], p, &fault);
     if (fault && params) __atomic_store_n(&params->fault, 1, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ TMK_INLINE void N(loop_TERNARY)(char *const *data, const int64_t *steps, int64_t
     N(open)(&b, data[2], steps[2]);
     N(open)(&c, data[3], steps[3]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, a.p += a.step, b.p += b.step, c.p += c.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i], b.p[i], c.p[i], p);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i], b.p[i], c.p[i], p);
 }
@@ -74,7 +74,7 @@ TMK_INLINE void N(loop_TEST)(char *const *data, const int64_t *steps, int64_t n,
     N(source) a;
     N(open)(&a, data[1], steps[1]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, a.p += a.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i]);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i]);
 }
@@ -85,7 +85,7 @@ TMK_INLINE void N(loop_COMPARE)(char *const *data, const int64_t *steps, int64_t
     N(open)(&a, data[1], steps[1]);
     N(open)(&b, data[2], steps[2]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, a.p += a.step, b.p += b.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(a.p[i], b.p[i], params);
     for (int i = 0; i < n; i++) y[i] = op(a.p[i], b.p[i], params);
 }
@@ -100,7 +100,7 @@ TMK_INLINE void N(loop_WHERE)(char *const *data, const int64_t *steps, int64_t n
     N(open)(&a, data[2], steps[2]);
     N(open)(&b, data[3], steps[3]);
     for (; n >= BLOCK; n -= BLOCK, y += BLOCK, c += step, a.p += a.step, b.p += b.step)
-        _Pragma("GCC ivdep")
+        TMK_IVDEP
         for (int i = 0; i < BLOCK; i++) y[i] = op(c[i] != 0, a.p[i], b.p[i]);
     for (int i = 0; i < n; i++) y[i] = op(c[i] != 0, a.p[i], b.p[i]);
 }
