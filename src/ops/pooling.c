@@ -361,7 +361,7 @@ tm_status tmi_shape_im2col(tmi_meta *m, tm_tensor *self, const tm_int *k, int64_
 tm_status tmi_shape_col2im(tmi_meta *m, tm_tensor *self, const tm_int *size, int64_t n, const tm_int *k, int64_t nk, const tm_int *d, int64_t nd, const tm_int *p,
                            int64_t np, const tm_int *s, int64_t ns)
 {
-    tm_int kk[2], dd[2], pp[2], ss[2], out[2];
+    tm_int kk[2] = {0}, dd[2] = {0}, pp[2] = {0}, ss[2] = {0}, out[2] = {0};
     TMI_TRY(spread(out, size, n, 2, false, NULL, "col2im", "output_size"));
     TMI_TRY(spread(kk, k, nk, 2, false, NULL, "col2im", "kernel_size"));
     TMI_TRY(spread(dd, d, nd, 2, false, NULL, "col2im", "dilation"));

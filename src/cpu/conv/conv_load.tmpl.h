@@ -41,11 +41,11 @@ static void NAME(load_run)(const NAME(patches) *s, const NAME(run) *r, const T *
     int64_t lo = line ? conv_low(conv_enter(x, step), r->n) : r->n, hi = line ? conv_low(conv_leave(x, step, g->in[2]), r->n) : r->n;
     for (int64_t j = 0; j < lo; j++) dst[j] = 0;
     int64_t at = s->a.ss[2] * step;
-    const T *p = line + x * s->a.ss[2];
+    const T *p = line ? line + (x + lo * step) * s->a.ss[2] : NULL;   /* the first element inside the image */
     if (at == 1)
-        for (int64_t j = lo; j < hi; j++) dst[j] = p[j];
+        for (int64_t j = lo; j < hi; j++) dst[j] = p[j - lo];
     else
-        for (int64_t j = lo; j < hi; j++) dst[j] = p[j * at];
+        for (int64_t j = lo; j < hi; j++) dst[j] = p[(j - lo) * at];
     for (int64_t j = hi > lo ? hi : lo; j < r->n; j++) dst[j] = 0;
 }
 
