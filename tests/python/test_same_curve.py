@@ -33,7 +33,7 @@ def test_same_losses_for_50_steps(run_torch, run_taimatsu, tmp_path):
 def test_training_lowers_the_loss(run_taimatsu, tmp_path):
     losses = losses_of(run_taimatsu, ["run"], tmp_path, "losses", "--steps", "40")
     assert losses[0] == pytest.approx(5.545, abs=0.3)   # ln 256: nothing is known yet
-    assert losses[-1] < 3.6
+    assert losses[-1] < losses[0] - 1.3
     again = losses_of(run_taimatsu, ["run"], tmp_path, "again", "--steps", "40")
     assert losses == again
 
