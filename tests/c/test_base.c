@@ -227,7 +227,7 @@ static void test_flush_denormal(void **state)
 {
     (void)state;
     volatile float tiny = 1e-40f, one = 1;
-    if (!tm_set_flush_denormal(true)) skip();
+    if (!tm_set_flush_denormal(true)) return;   /* not on this CPU */
     float flushed = tiny * one;
     tm_set_flush_denormal(false);
     float kept = tiny * one;
