@@ -78,7 +78,7 @@ def c_default(arg):
     if arg.type == "SCALAR":
         literal = number(text)
         value = f"tm_bool({literal})" if text in ("True", "False") else f"tm_i64({literal})" if re.fullmatch(r"-?\d+", text) else f"tm_f64({literal})"
-        return f"&(tm_scalar){{{value}}}" if False else (f"(tm_scalar[]){{{value}}}" if arg.optional else value)
+        return f"(tm_scalar[]){{{value}}}" if arg.optional else value
     if arg.optional and arg.type in ("INT", "BOOL", "FLOAT"):
         ctype = {"INT": "tm_int", "BOOL": "bool", "FLOAT": "double"}[arg.type]
         return f"({ctype}[]){{{number(text)}}}"
